@@ -143,8 +143,8 @@ def _searches(sync: Sync, wanted: Wanted) -> Adding:
     if copy is None:
         return _searches_together(part, sync, lengths)
     if isinstance(copy, WholeGraph):
-        return partial(_add_alone, part, sync, copy.gids, partial(_add_lengths, copy))
-    return partial(_add_alone, part, sync, to_host(copy[0].gids), _searches_together(*copy, lengths))
+        return partial(_add_alone, part, sync, copy.rows, partial(_add_lengths, copy))
+    return partial(_add_alone, part, sync, np.argsort(to_host(copy[0].gids)), _searches_together(*copy, lengths))
 
 
 def _searches_together(part: Partition, sync: Sync, lengths: Lengths | None) -> Adding:
@@ -196,12 +196,12 @@ def _add(found: HopSums, sums: HopSums) -> None:
 
 
 def _add_alone(
-    part: Partition, sync: Sync, gids: np.ndarray, search: Adding, sources: list[int], sums: HopSums
+    part: Partition, sync: Sync, rows: np.ndarray, search: Adding, sources: list[int], sums: HopSums
 ) -> Found:  # fmt: skip
-    """Each rank searches from some of the sources in its copy of the graph, whose nodes are these. Collective."""
-    comm, order, found = sync.comm, np.argsort(gids), _no_sums(gids.size, part.device)
+    """Each rank searches from some of the sources in its copy of the graph, where nodes have these rows. Collective."""
+    comm, found = sync.comm, _no_sums(rows.size, part.device)
     own, levels = search(sources[comm.rank :: comm.size], found)
-    _add(HopSums(*(sum_of_copies(part, comm, to_host(values)[order]) for values in found)), sums)
+    _add(HopSums(*(sum_of_copies(part, comm, to_host(values)[rows]) for values in found)), sums)
     reach = np.empty(len(sources))
     for rank, some in enumerate(comm.allgather(own)):
         reach[rank :: comm.size] = some
@@ -221,21 +221,23 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     sources, scale = choose_sources(part, sync, options)
     counted = part if options.weighted else part.without_weights()
     lengths = measure(part, sync) if options.weighted else None
-    copy = _copy(counted, sync, len(sources), lengths)
-    if lengths is not None and isinstance(copy, tuple) and not isinstance(copy, WholeGraph):
-        lengths = measure(*copy)
+    copy, lengths = _copy(counted, sync, len(sources), lengths)
     wanted = Wanted(counted, sources, scale, lengths, copy)
     together = WIDTH if copy or lengths is None else 1
     tell_duration(part, sync, options, sources, lambda some: closeness(sync, replace(wanted, sources=some)), together)
     return wanted
 
 
-def _copy(part: Partition, sync: Sync, sources: int, lengths: Lengths | None) -> Any:
-    """Where each rank searches by itself, if it does: in long graphs CPUs do, along each path. Collective."""
+def _copy(part: Partition, sync: Sync, sources: int, lengths: Lengths | None) -> tuple[Any, Lengths | None]:
+    """Where each rank searches by itself, if it does, and the lengths there. Collective.
+
+    In long graphs CPUs do, along each path.
+    """
     far, few = lengths is not None and lengths.may_overflow, part.num_edges < FEW * part.num_nodes
     if part.device == "cpu" and few and not far and in_copies(part, sync):
-        return whole_graph(part, sync.comm, lengths)
-    return copy_for(part, sync, sources // WIDTH if lengths is None else sources)
+        return whole_graph(part, sync.comm, lengths), lengths
+    copy = copy_for(part, sync, sources // WIDTH if lengths is None else sources)
+    return copy, measure(*copy) if copy and lengths is not None else lengths
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cusp.partition import Partition
 
 SPARSE = 5  # edges per node
+SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
 def is_sparse(part: "Partition") -> bool:

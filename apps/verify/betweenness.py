@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from cusp import ADD, MAX, MIN, EdgeOperator, Label, Partition, Sync
-from cusp.apps.operators.interfaces import Undirected
+from cusp.apps.operators.interfaces import SMALL, Undirected
 from cusp.apps.shared.graphs.whole_graph import sum_of_copies, whole_graph
 from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import backend, move, xp_of
 
 ROUNDING = 1e-9  # relative
-SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 TIGHT = "src.length < dst.length and src.length + weight == dst.length"
 RELAX = EdgeOperator("length + weight", into="dst.length")
 DEEPEN = EdgeOperator("level + 1", into="dst.level", where=TIGHT, priority="length")

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cusp.apps.operators.interfaces import SMALL
 from cusp.apps.operators.lanes_cpu import in_lanes
 from cusp.apps.operators.sums.rows_cpu import sum_plain_rows
 from cusp.apps.operators.traversal.alone_cpu import (
@@ -21,7 +22,6 @@ from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import set_bit
 
-SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 DENSE = 10  # edges per node: with more, levels are few
 FEW = 16  # sources of a rank, which take as long as it takes to make a copy of a dense graph
 

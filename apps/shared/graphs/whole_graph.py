@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators.interfaces import is_sparse
+from cusp.apps.operators.interfaces import SMALL, is_sparse
 from cusp.apps.operators.sums.interfaces import Betweenness
 from cusp.apps.operators.ways import way_of
 from cusp.apps.shared.graphs.oriented import transpose
@@ -22,7 +22,6 @@ from gluon.plan import make_plan
 from gluon.sync import Sync
 
 AT_ONCE = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
-SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
 class WholeGraph(NamedTuple):
