@@ -17,6 +17,7 @@ from cusp import Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities import kept
+from cusp.apps.shared.communities.moving import begin
 from cusp.apps.shared.communities.sweeps import refine, sweep_once, take_apart
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.shared.splitmix64 import key_of
@@ -45,17 +46,20 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
     label, sweeps
         Names of communities, see :mod:`cusp.apps.shared.communities.graph`.
     """
-    label, sweep = levels.new_label(level), 0
+    label, sweep, restless = levels.new_label(level), 0, None
     if checkpoint and checkpoint.goes_on:
         sweep = checkpoint.rounds
         kept.take_up(checkpoint, level, level, "now", label)
+        restless = kept.flags(checkpoint, level, level)
+    moving = begin(level, label, restless)
     while sweep < MOST_SWEEPS:
-        moved = sweep_once(level, label, seed + sweep, gravity=False)
+        moved = sweep_once(moving, seed + sweep, gravity=False)
         sweep += 1
         if moved * STILL <= level.graph.num_nodes:
             break
         if checkpoint and checkpoint.is_due(level.sync):
-            checkpoint.write(sweep, {"now": kept.to_keep(level, level, label.values)})
+            labels = {"now": label.values, "restless": moving.restless}
+            checkpoint.write(sweep, {name: kept.to_keep(level, level, values) for name, values in labels.items()})
     return label, sweep
 
 
@@ -77,11 +81,11 @@ def louvain(
     """
     first, sweeps = level, 0
     moves: kept.Moves = []  # of the levels before
-    label = levels.new_label(level)
-    climb = kept.begin(label, levels.modularity(level, levels.number(level, label)))
     if checkpoint and checkpoint.goes_on:
         level, moves, climb = kept.take_up_climb(checkpoint, first)
         sweeps = checkpoint.rounds - climb.sweeps
+    else:
+        climb = kept.begin(level, levels.new_label(level))
 
     def keep() -> None:
         if checkpoint and checkpoint.is_due(first.sync):
@@ -89,15 +93,15 @@ def louvain(
             checkpoint.write(sweeps + climb.sweeps, labels, **facts)
 
     while True:
-        _move(level, climb, seed + sweeps, keep)
+        _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
         moves.append((level, climb.best))
         if climb.reached >= climb.start + LEAST_GAIN:
             level, label = refine(moves, seed + sweeps) if refines else kept.go_up(*moves[-1])
-            climb = kept.begin(label, climb.reached, climb.before)
+            climb = kept.begin(level, label, climb.before)
         elif climb.before + 1 < climbs:
-            climb = kept.begin(kept.come_down(moves), climb.reached, climb.before + 1)
-            level, moves = first, []
+            level, label, moves = first, kept.come_down(moves), []
+            climb = kept.begin(level, label, climb.before + 1)
         else:
             break
     if refines:
@@ -113,16 +117,16 @@ def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = N
     return louvain(level, seed, checkpoint, CLIMBS, refines=True)
 
 
-def _move(level: levels.Level, climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
+def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
     """Sweep until modularity hardly grows; ``keep`` is called between two sweeps. Collective."""
     while climb.sweeps < MOST_SWEEPS:
-        moved = sweep_once(level, climb.label, seed + climb.sweeps, gravity=True)
+        moved = sweep_once(climb.moving, seed + climb.sweeps, gravity=True)
         climb.sweeps += 1
-        reached = levels.modularity(level, levels.number(level, climb.label))
+        reached = climb.moving.modularity
         if reached >= climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start)):
             climb.grown = climb.sweeps
         if reached > climb.reached:
-            climb.best, climb.reached = climb.label.values.copy(), reached
+            climb.best, climb.reached = climb.moving.label.values.copy(), reached
         if moved == 0 or climb.sweeps - climb.grown >= PATIENCE:
             break
         keep()

@@ -20,6 +20,7 @@ from cusp.apps.shared.communities.graph import round_weights
 from cusp.apps.shared.communities.kept import come_down
 from cusp.apps.shared.communities.sweeps import take_apart
 from cusp.apps.shared.graphs.undirected import as_undirected
+from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
@@ -201,17 +202,18 @@ def best_by_dictionary(row, offsets, targets, weights, numbers, strengths, total
 
 
 of_any_size = pytest.mark.parametrize("most", [1, 40, 3000, 20000], ids="{} communities".format)
-with_weights = pytest.mark.parametrize("weights", ["ones", "integers with zeros", "eighths"])
+with_weights = pytest.mark.parametrize("weights", ["none", "integers with zeros", "eighths"])
 
 
 def rows_of_any_length(rng: np.random.Generator, most: int, weights: str) -> tuple[np.ndarray, ...]:
-    """Rows of up to thousands of targets in few or many communities: offsets, targets, weights, numbers."""
+    """Rows of up to thousands of targets in few or many communities: offsets, targets, weights if any, numbers."""
     nodes = 20000
     sizes = rng.permutation([*range(140), *rng.integers(0, 12, 600), 255, 256, 257, 1000, 1023, 1024, 1025, 2100, 9000])
     targets = np.concatenate([rng.choice(nodes, size, replace=False) for size in sizes]).astype(np.int32)
-    values = {"ones": [1.0], "integers with zeros": [0, 0, 1, 2, 2.0**40], "eighths": np.arange(9) / 8}[weights]
+    values = {"none": [], "integers with zeros": [0, 0, 1, 2, 2.0**40], "eighths": np.arange(9) / 8}[weights]
     numbers = np.minimum(rng.integers(0, most, nodes), rng.integers(0, most, nodes)).astype(np.int32)
-    return np.concatenate([[0], np.cumsum(sizes)]), targets, rng.choice(values, targets.size), numbers
+    values = rng.choice(values, targets.size) if len(values) else np.zeros(0)
+    return np.concatenate([[0], np.cumsum(sizes)]), targets, values, numbers
 
 
 @pytest.mark.mpi
@@ -238,13 +240,15 @@ def test_best_communities(most, weights):
     offsets, targets, values, numbers = rows_of_any_length(rng, most, weights)
     sizes = np.diff(offsets)
     totals = rng.integers(-2, 5, most) * 4.0
-    priorities = rng.permutation(most).astype(np.uint64) * np.uint64(2**50)
+    gids, seed, spare = rng.permutation(most) * 2**20, -3, []
     ops = backend(Communities, parts.DEVICE)
     rows = np.flatnonzero(rng.random(sizes.size) < 0.9)
     for strengths, scale in (np.zeros(sizes.size), 1.0), (rng.integers(0, 3, sizes.size) / 2, 0.1):
-        given = offsets, targets, values, numbers, strengths, totals, priorities
-        best = ops.best_communities(*(move(array, parts.DEVICE) for array in (rows, *given)), scale)
-        lists = [array.tolist() for array in given]
+        given = offsets, targets, values, numbers, strengths, totals
+        arrays = (move(array, parts.DEVICE) for array in (rows, *given, gids))
+        best = ops.best_communities(*arrays, seed, scale, spare)
+        known = offsets, targets, values if values.size else np.ones(targets.size), *given[3:]
+        lists = [array.tolist() for array in (*known, splitmix64(gids, seed))]
         assert to_host(best).tolist() == [best_by_dictionary(row, *lists, scale) for row in rows.tolist()]
 
 
@@ -259,7 +263,7 @@ def test_edges_between(most, weights):
     expected = np.zeros((most, most))
     there = np.zeros((most, most), bool)
     pairs = np.repeat(numbers[: offsets.size - 1], np.diff(offsets)), numbers[targets]
-    np.add.at(expected, pairs, values)
+    np.add.at(expected, pairs, values if values.size else 1)
     there[pairs] = True
     assert inside.tolist() == np.diag(expected).tolist()
     assert (np.diff(sources) >= 0).all() and (sources != ends).all()
@@ -270,13 +274,36 @@ def test_edges_between(most, weights):
 
 @pytest.mark.parametrize("size", [0, 1, 33, 5000])
 @pytest.mark.parametrize("most", [1, 3, 400])
-def test_sum_by_number(size, most):
+def test_add_by_number(size, most):
     """Few numbers that many lanes of a warp share, and many."""
     rng = np.random.default_rng(7)
     numbers, values = rng.integers(0, most, size).astype(np.int32), rng.integers(0, 99, size) / 8
-    ops = backend(Communities, parts.DEVICE)
-    sums = ops.sum_by_number(move(numbers, parts.DEVICE), move(values, parts.DEVICE), most)
-    assert to_host(sums).tolist() == [values[numbers == number].sum() for number in range(most)]
+    sums = move(np.ones(most), parts.DEVICE)
+    backend(Communities, parts.DEVICE).add_by_number(move(numbers, parts.DEVICE), move(values, parts.DEVICE), sums)
+    assert to_host(sums).tolist() == [1 + values[numbers == number].sum() for number in range(most)]
+
+
+@pytest.mark.parametrize("most", [2, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_settle(most, weighted, dtype):
+    """Gains are what the weight inside grows by; restless are those with a neighbour that has moved elsewhere."""
+    rng, nodes = np.random.default_rng(8), 300
+    chosen = np.triu(rng.random((nodes, nodes)) < 0.1, 1)
+    sources, ends = np.nonzero(chosen | chosen.T)
+    ends, values = ends.astype(np.int32), rng.integers(1, 9, (nodes, nodes)) / 4
+    values = (values + values.T)[sources, ends] if weighted else np.zeros(0)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=nodes))])
+    before, after = (rng.integers(0, most, nodes).astype(dtype) for _ in range(2))
+    rows = np.flatnonzero(before != after)
+    states = np.append(2 * (before != after), 0).astype(np.uint8)
+    given = [move(array, parts.DEVICE) for array in (rows, offsets, ends, values, before, after, states)]
+    gains = to_host(backend(Communities, parts.DEVICE).settle(*given))
+    whole = values if weighted else np.ones(ends.size)
+    inside = [whole[name[sources] == name[ends]].sum() for name in (before, after)]
+    assert gains.sum() == inside[1] - inside[0]
+    marked = np.unique(ends[np.isin(sources, rows) & (after[sources] != after[ends])])
+    assert np.flatnonzero(to_host(given[-1])[:nodes] & 1).tolist() == marked.tolist()
 
 
 def test_weight_inside():

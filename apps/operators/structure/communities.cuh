@@ -3,8 +3,12 @@
 #include "cusp/kernels/walk.cuh"
 
 constexpr int NONE = -1;                  // no community
+constexpr unsigned char RESTLESS = 1, MOVED = 2;
 constexpr int WARPS = 8;                  // of a block that takes short rows
 constexpr int SLOTS = 2 * SHORT * WARPS;  // of a block's shared memory, 12 bytes each
+
+// Weights of edges; all are 1 if there are none.
+__device__ inline double weight_of(const double* weights, i64 edge) { return weights ? weights[edge] : 1.0; }
 
 // Rows of a CSR, and the communities of all nodes: numbers below num_communities.
 struct Rows {
@@ -83,31 +87,37 @@ struct Best {
   int community;
 };
 
-// Of different communities, the one of higher score, then of higher priority.
-__device__ inline Best better(Best a, Best b, const u64* priorities) {
+// The lots of communities: hashes of the nodes that they are named after.
+struct Lots {
+  const i64* gids;
+  u64 seed;
+  __device__ u64 operator[](int community) const { return mix((u64)gids[community] * GOLDEN + seed); }
+};
+
+// Of different communities, the one of higher score, then of the higher lot.
+__device__ inline Best better(Best a, Best b, const Lots& lots) {
   if (a.community == NONE || b.community == NONE) return a.community == NONE ? b : a;
-  bool second = b.score > a.score || (b.score == a.score && priorities[b.community] > priorities[a.community]);
-  return second ? b : a;
+  return b.score > a.score || (b.score == a.score && lots[b.community] > lots[a.community]) ? b : a;
 }
 
-__device__ inline Best best_of(Warp, Best best, const u64* priorities) {
+__device__ inline Best best_of(Warp, Best best, const Lots& lots) {
   for (int step = 16; step > 0; step /= 2) {
     Best other = {__shfl_down_sync(FULL, best.score, step), __shfl_down_sync(FULL, best.community, step)};
-    if (lane_id() + step < 32) best = better(best, other, priorities);
+    if (lane_id() + step < 32) best = better(best, other, lots);
   }
   return best;
 }
 
 // Only the first warp of a block has the result.
-__device__ inline Best best_of(Block, Best best, const u64* priorities) {
+__device__ inline Best best_of(Block, Best best, const Lots& lots) {
   __shared__ double scores[32];
   __shared__ int communities[32];
-  best = best_of(Warp(), best, priorities);
+  best = best_of(Warp(), best, lots);
   if (lane_id() == 0) scores[threadIdx.x / 32] = best.score, communities[threadIdx.x / 32] = best.community;
   __syncthreads();
   if (threadIdx.x >= 32) return best;
   bool there = threadIdx.x < blockDim.x / 32;
-  return best_of(Warp(), {there ? scores[threadIdx.x] : 0.0, there ? communities[threadIdx.x] : NONE}, priorities);
+  return best_of(Warp(), {there ? scores[threadIdx.x] : 0.0, there ? communities[threadIdx.x] : NONE}, lots);
 }
 
 __device__ inline double sum_of(Warp, double value) { return sum_of_warp(value); }
@@ -128,8 +138,8 @@ __device__ inline double score_of(double scale, double to, double strength, doub
 struct Choose {
   const double* strengths;
   const double* totals;
-  const u64* priorities;
-  i64* best;
+  Lots lots;
+  int* best;
   double scale;
 
   template <class Team>
@@ -139,9 +149,9 @@ struct Choose {
     for (unsigned slot = Team::place(); slot < table.slots; slot += Team::size()) {
       int community = table.keys[slot];
       if (community == NONE || totals[community] < 0) continue;
-      found = better(found, {score_of(scale, table.sums[slot], strength, totals[community]), community}, priorities);
+      found = better(found, {score_of(scale, table.sums[slot], strength, totals[community]), community}, lots);
     }
-    found = best_of(Team(), found, priorities);
+    found = best_of(Team(), found, lots);
     if (Team::place() > 0) return;
     bool moves = found.community != NONE && found.score > score_of(scale, to_own, strength, fabs(totals[own]) - strength);
     best[item] = moves ? found.community : own;
@@ -183,7 +193,7 @@ __device__ inline void take_row(const Rows& of, const JOB& job, i64 item, Table 
   for (i64 group = of.offsets[row] + Team::place() / 32 * 32; group < end; group += Team::size()) {
     i64 edge = group + lane_id();
     int community = edge < end ? of.numbers[of.targets[edge]] : own;
-    double weight = edge < end ? of.weights[edge] : 0.0;
+    double weight = edge < end ? weight_of(of.weights, edge) : 0.0;
     if (community == own) to_own += weight;
     add_warp(community, weight, community != own, [&](int key, double sum) { table.add(key, sum); });
   }
@@ -218,18 +228,49 @@ take_by_blocks(Rows of, JOB job, const i64* items, i64 size, const i64* begins, 
   }
 }
 
+// Proxies whose communities have changed, the CSR they are rows of, and the communities of all, of type NAME. Row i of ``rows``
+// has the places starts[i] to starts[i + 1] - 1 among the edges of all of them.
+struct Moves {
+  const i64* rows;
+  const i64* starts;
+  const i64* offsets;
+  const int* targets;
+  const double* weights;
+  const NAME* before;
+  const NAME* after;
+};
+
+// Many write the same mark; whether a proxy has moved stays as it is meanwhile.
+extern "C" __global__ void settle(Moves of, i64 size, unsigned char* states, double* gains) {
+  for_each_edge_in(of.starts, 0, size, [&](i64 i, i64 place, bool live) {
+    double gain = 0;
+    if (live) {
+      i64 row = of.rows[i], edge = of.offsets[row] + place - of.starts[i];
+      int target = of.targets[edge];
+      NAME was = of.before[target], now = of.after[target];
+      unsigned char state = states[target];
+      bool stays = now == of.after[row];
+      if (!stays && !(state & RESTLESS)) states[target] = state | RESTLESS;
+      if ((was == of.before[row]) != stays) {
+        double weight = weight_of(of.weights, edge);
+        gain = (stays ? weight : -weight) * (state & MOVED ? 1 : 2);
+      }
+    }
+    add_warp((int)i, gain, gain != 0, [&](int key, double sum) { atomicAdd(&gains[key], sum); });
+  });
+}
+
 // Where the weights of edges inside communities go: their sums by row, and, unless it is null, each to its edge.
 struct Inside {
   double* sums;
   double* kept;
 };
 
-// The lanes of a warp have edges of one row, or of a few.
-extern "C" __global__ void add_inside(const i64* offsets, i64 rows, const int* targets, const double* weights,
-                                      const int* numbers, Inside inside) {
-  for_each_edge_in(offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
-    bool stays = live && numbers[row] == numbers[targets[edge]];
-    double weight = stays ? weights[edge] : 0.0;
+// The lanes of a warp have edges of one row, or of a few. All ``rows`` from the first on.
+extern "C" __global__ void add_inside(Rows of, i64 rows, Inside inside) {
+  for_each_edge_in(of.offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
+    bool stays = live && of.numbers[row] == of.numbers[of.targets[edge]];
+    double weight = stays ? weight_of(of.weights, edge) : 0.0;
     if (live && inside.kept) inside.kept[edge] = weight;
     add_warp((int)row, weight, stays, [&](int key, double sum) { atomicAdd(&inside.sums[key], sum); });
   });

@@ -4,25 +4,27 @@ from typing import Any
 
 import numpy as np
 
+from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
-from cusp.kernels.bits import unsigned
+from cusp.kernels.bits import GOLDEN, mix, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges, row_spans
 
 
 def best_communities(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray,
-    strengths: np.ndarray, totals: np.ndarray, priorities: np.ndarray, scale: float,
+    strengths: np.ndarray, totals: np.ndarray, gids: np.ndarray, seed: int, scale: float,
+    spare: list[Any],
 ) -> np.ndarray:  # fmt: skip
-    best = np.empty(rows.size, np.int64)
-    spare: list[np.ndarray] = []  # of threads that have finished a piece
+    best = np.empty(rows.size, np.int32)
     pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
-    rows, offsets, targets, numbers = unsigned(rows, offsets, targets, numbers)
+    rows, offsets, targets, numbers, gids = unsigned(rows, offsets, targets, numbers, gids)
+    lots = gids, np.uint64(seed % 2**64)
 
     def choose(first: int, last: int) -> None:
-        to = _take_spare(spare, totals.size, -1, np.float64)
-        given = offsets, targets, weights, numbers, strengths, totals, priorities, float(scale)
+        to = _take_spare(spare, totals.size, np.float64)
+        given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale)
         _best(rows[first:last], *given, to, best[first:last])
         spare.append(to)
 
@@ -30,12 +32,25 @@ def best_communities(
     return best
 
 
-def _take_spare(spare: list[np.ndarray], size: int, fill: float, dtype: Any) -> np.ndarray:
-    """An array of a thread that has finished, or another."""
+def _take_spare(spare: list[Any], size: int, dtype: Any) -> np.ndarray:
+    """An array that a thread has left full of -1, or another one."""
     try:
-        return spare.pop()
+        kept = spare.pop()
     except IndexError:
-        return np.full(size, fill, dtype)
+        kept = np.empty(0, dtype)
+    return kept if kept.size >= size else np.full(size, -1, dtype)
+
+
+def settle(
+    rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, before: np.ndarray,
+    after: np.ndarray, states: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    gains = np.empty(rows.size, np.float64)
+    pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
+    rows, offsets, targets = unsigned(rows, offsets, targets)
+    given = offsets, targets, weights, before, after, states
+    in_parallel(lambda first, last: _settle(rows[first:last], *given, gains[first:last]), pieces)
+    return gains
 
 
 def weight_inside(
@@ -60,11 +75,11 @@ def edges_between(
     build.transpose(0, each, numbers[:rows], none, 0, communities, begins[:-1].copy(), members, none)
     before = offsets_of(sizes_of(offsets, members))[begins]  # entries in the rows of the communities before each
     given = [np.empty(targets.size, dtype) for dtype in (np.int32, np.int32, np.float64)]
-    inside, spare = np.zeros(communities, np.float64), list[np.ndarray]()
+    inside, spare = np.zeros(communities, np.float64), list[Any]()
     members, offsets, targets, numbers = unsigned(members, offsets, targets, numbers)
 
     def join(first: int, last: int) -> int:
-        place = _take_spare(spare, communities, -1, np.int64)
+        place = _take_spare(spare, communities, np.int64)
         rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
         end = int(_join(first, begins[first : last + 1], members, *rest))
         spare.append(place)
@@ -77,19 +92,19 @@ def edges_between(
     return sources, targets, sums, inside
 
 
-def sum_by_number(numbers: np.ndarray, values: np.ndarray, communities: int) -> np.ndarray:
-    return np.bincount(numbers, values, communities)
+def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
+    _add(*unsigned(numbers), values, sums)
 
 
 @njit(cache=True, nogil=True)
 def _best(  # type: ignore[no-untyped-def]
-    rows, offsets, targets, weights, numbers, strengths, totals, priorities, scale, to, best
+    rows, offsets, targets, weights, numbers, strengths, totals, gids, seed, scale, to, best
 ):
     """``to`` has the weight from a row to each community, and -1 for those that it has no edge to.
 
     Places are unsigned, here and below.
     """
-    touched = np.empty(totals.size, np.uint32)
+    touched, weighted = np.empty(totals.size + 1, np.uint32), weights.size > 0
     for i in range(rows.size):
         row = rows[i]
         own, strength, count = numbers[row], strengths[row], 0
@@ -97,11 +112,9 @@ def _best(  # type: ignore[no-untyped-def]
         for edge in range(offsets[row], offsets[row + np.uint64(1)]):
             community = numbers[targets[edge]]
             weight = to[community]
-            if weight < 0:
-                touched[count] = community
-                count += 1
-                weight = 0.0
-            to[community] = weight + weights[edge]
+            touched[count] = community
+            count += weight < 0
+            to[community] = max(weight, 0.0) + (weights[edge] if weighted else 1.0)
         choice, highest = own, scale * to[own] - strength * (abs(totals[own]) - strength)
         to[own] = -1.0
         for k in range(count):
@@ -110,23 +123,51 @@ def _best(  # type: ignore[no-untyped-def]
             to[community] = -1.0
             if totals[community] < 0:
                 continue
-            better = score == highest and choice != own and priorities[community] > priorities[choice]
-            if score > highest or better:
-                highest, choice = score, community
+            if score == highest and choice != own:
+                if mix(gids[community] * GOLDEN + seed) > mix(gids[choice] * GOLDEN + seed):
+                    choice = community
+            choice = community if score > highest else choice
+            highest = max(score, highest)
         best[i] = choice
 
 
 @njit(cache=True, nogil=True)
+def _settle(rows, offsets, targets, weights, before, after, states, gains):  # type: ignore[no-untyped-def]
+    """What neighbours do is hard to foretell: hardly a branch, and marks that nobody needs go to the last place."""
+    weighted, nobody = weights.size > 0, np.uint64(states.size - 1)
+    for i in range(rows.size):
+        row = rows[i]
+        old, new, gain = before[row], after[row], 0.0
+        for edge in range(offsets[row], offsets[row + np.uint64(1)]):
+            target = np.uint64(targets[edge])
+            now, state = after[target], states[target]
+            states[target if now != new else nobody] = state | RESTLESS
+            weight = weights[edge] if weighted else 1.0
+            if state & MOVED:
+                gain += weight * (int(now == new) - int(before[target] == old))
+            else:
+                gain += weight * (2 * (int(now == new) - int(now == old)))
+        gains[i] = gain
+
+
+@njit(cache=True, nogil=True)
 def _inside(begin, end, offsets, targets, weights, numbers, inside, kept):  # type: ignore[no-untyped-def]
+    weighted = weights.size > 0
     for row in range(begin, end):
-        weight, own = 0.0, numbers[row]
+        whole, own = 0.0, numbers[row]
         for edge in range(offsets[row], offsets[row + 1]):
-            if own == numbers[targets[edge]]:
-                weight += weights[edge]
-        inside[row] = weight
-        if kept.size:
-            for edge in range(offsets[row], offsets[row + 1]):
-                kept[edge] = weights[edge] if own == numbers[targets[edge]] else 0.0
+            weight = weights[edge] if weighted else 1.0
+            weight = weight if own == numbers[targets[edge]] else 0.0
+            whole += weight
+            if kept.size:
+                kept[edge] = weight
+        inside[row] = whole
+
+
+@njit(cache=True, nogil=True)
+def _add(numbers, values, sums):  # type: ignore[no-untyped-def]
+    for i in range(numbers.size):
+        sums[numbers[i]] += values[i]
 
 
 @njit(cache=True, nogil=True)
@@ -137,19 +178,19 @@ def _join(  # type: ignore[no-untyped-def]
 
     ``place`` is where the last entry that leads to each community is, and -1 again in the end.
     """
-    begin = count
+    begin, weighted = count, weights.size > 0
     for i in range(begins.size - 1):
         first = count
         for member in members[begins[i] : begins[i + 1]]:
             for edge in range(offsets[member], offsets[member + 1]):
-                end = numbers[targets[edge]]
+                end, weight = numbers[targets[edge]], weights[edge] if weighted else 1.0
                 if end == source + i:
-                    inside[source + i] += weights[edge]
+                    inside[source + i] += weight
                 elif place[end] >= first:
-                    sums[place[end]] += weights[edge]
+                    sums[place[end]] += weight
                 else:
                     place[end] = count
-                    sources[count], ends[count], sums[count] = source + i, end, weights[edge]
+                    sources[count], ends[count], sums[count] = source + i, end, weight
                     count += 1
     for end in ends[begin:count]:
         place[end] = -1

@@ -7,7 +7,8 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.undirected_gpu import rows_of_edges
-from cusp.kernels.cuda import Struct, bincount, load, many_threads, struct, threads_for_edges
+from cusp.kernels.arrays import offsets_of, sizes_of
+from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, struct, threads_for_edges
 
 KERNELS = "cusp/apps/operators/structure/communities.cuh"
 SHORT = 128  # edges up to which a warp takes a row
@@ -16,14 +17,22 @@ BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and o
 
 
 def best_communities(
-    rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, priorities: Any,
-    scale: float,
+    rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, gids: Any,
+    seed: int, scale: float, spare: list[Any],
 ) -> Any:  # fmt: skip
-    best = cp.empty(rows.size, np.int64)
+    best = cp.empty(rows.size, np.int32)
     bits = int(np.float64(scale).view(np.int64))  # a struct has members of 64 bits, whatever they mean
-    job = struct(strengths, totals, priorities, best, bits)
+    job = struct(strengths, totals, gids, int(np.uint64(seed % 2**64).view(np.int64)), best, bits)
     _take(rows, offsets, targets, weights, numbers, totals.size, "Choose", job)
     return best
+
+
+def settle(rows: Any, offsets: Any, targets: Any, weights: Any, before: Any, after: Any, states: Any) -> Any:
+    gains, starts = cp.zeros(rows.size, np.float64), offsets_of(sizes_of(offsets, rows))
+    moves = struct(rows, starts, offsets, targets, _known(weights), before, after)
+    kernels = load(KERNELS, SHORT=str(SHORT), JOB="Choose", NAME=c_type(before.dtype))
+    kernels.settle(threads_for_edges(int(starts[-1])), moves, rows.size, states, gains)
+    return gains
 
 
 def edges_between(
@@ -33,7 +42,8 @@ def edges_between(
     edges = numbers[rows_of_edges(begins)].astype(np.int64) * communities + entries
     edges, group = cp.unique(edges, return_inverse=True)
     sums = bincount(group, edges.size, sums)
-    own = sum_by_number(numbers[: inside.size], inside, communities)
+    own = cp.zeros(communities, np.float64)
+    add_by_number(numbers[: inside.size], inside, own)
     return edges // communities, edges % communities, sums, own
 
 
@@ -53,24 +63,26 @@ def _join_targets(
 
 def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any, kept: Any = None) -> Any:
     inside = cp.zeros(offsets.size - 1, np.float64)
-    into = struct(inside, kept)
-    threads = threads_for_edges(targets.size)
-    _kernels("Choose").add_inside(threads, offsets, inside.size, targets, weights, numbers, into)
+    of = struct(None, offsets, targets, _known(weights), numbers, 0)
+    _kernels("Choose").add_inside(threads_for_edges(targets.size), of, inside.size, struct(inside, kept))
     return inside
 
 
-def sum_by_number(numbers: Any, values: Any, communities: int) -> Any:
-    sums = cp.zeros(communities, np.float64)
+def add_by_number(numbers: Any, values: Any, sums: Any) -> None:
     threads = min(numbers.size, many_threads())
     _kernels("Choose").add_by_number(threads, numbers, values, numbers.size, sums)
-    return sums
+
+
+def _known(weights: Any) -> Any:
+    """What kernels take for weights: null if all are 1."""
+    return weights if weights.size else None
 
 
 def _take(
     rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int, name: str, job: Struct
 ) -> None:
     """Do a job with the table of each row. The longest are first, on a stream of their own: others run beside them."""
-    kernels, of = _kernels(name), struct(rows, offsets, targets, weights, numbers, communities)
+    kernels, of = _kernels(name), struct(rows, offsets, targets, _known(weights), numbers, communities)
     edges = offsets[rows + 1] - offsets[rows]
     short = cp.flatnonzero(edges <= SHORT)
     middle = cp.flatnonzero((edges > SHORT) & (edges <= MIDDLE))
@@ -97,4 +109,4 @@ def _beside(device: int) -> Any:
 
 
 def _kernels(job: str) -> Any:
-    return load(KERNELS, SHORT=str(SHORT), JOB=job)
+    return load(KERNELS, SHORT=str(SHORT), JOB=job, NAME="int")

@@ -184,29 +184,55 @@ class Triangles(Protocol):
         """
 
 
+RESTLESS, MOVED = 1, 2  # bits of a node: it has to look for a better community, and it has found one in this turn
+
+
 class Communities(Protocol):
     """The best community for each of some nodes, by the communities of its neighbours."""
 
     def best_communities(
         self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,
-        totals: Array, priorities: Array, scale: float,
+        totals: Array, gids: Array, seed: int, scale: float, spare: list[Any],
     ) -> Array:  # fmt: skip
-        """(rows,) int64: the community of highest ``scale * weight to it - strength * total of the others in it``.
+        """(rows,) int32: the community of highest ``scale * weight to it - strength * total of the others in it``.
 
-        Of equals, a node's own is taken, else the one of the highest priority. Candidates are the own community and
-        those of neighbours, unless they are closed.
+        Of equals, a node's own is taken, else the one named after the node with the highest lot: a hash of its global
+        id and the seed. Candidates are the own community and those of neighbours, unless they are closed.
 
         Parameters
         ----------
         rows : (n,) int64, ascending
         offsets, targets, weights : CSR
-            Weights are float64.
+            Weights are float64; none are 1.
         numbers : (proxies,) int32
             Community of each.
         strengths : (masters,) float64
         totals : (communities,) float64
             The negative of a total says that the community is closed.
-        priorities : (communities,) uint64, distinct
+        gids : (communities,) int64, distinct
+            Of the nodes that they are named after.
+        spare : list
+            Memory that a call leaves for the next one; empty at first.
+        """
+
+    def settle(
+        self, rows: Array, offsets: Array, targets: Array, weights: Array, before: Array, after: Array, states: Array
+    ) -> Array:
+        """(rows,) float64: what each row's move adds to the weight of the edges inside of communities, both directions.
+
+        An edge between two rows that move counts once for each, others twice: so the gains of all ranks add up.
+
+        Parameters
+        ----------
+        rows : (n,) int64
+            Proxies that have moved.
+        offsets, targets, weights : CSR
+            As above.
+        before, after : (proxies,) integers of one type
+            Names or numbers of their communities.
+        states : (proxies + 1,) uint8
+            MOVED or not, and RESTLESS: what neighbours that are not in the new community of a row become. The last one
+            is nobody's.
         """
 
     def edges_between(
@@ -240,5 +266,5 @@ class Communities(Protocol):
             Takes the weights of these edges, and 0 for all others.
         """
 
-    def sum_by_number(self, numbers: Array, values: Array, communities: int) -> Array:
-        """(communities,) float64: sums of the float64 ``values`` by their int32 number."""
+    def add_by_number(self, numbers: Array, values: Array, sums: Array) -> None:
+        """Add the float64 ``values`` to the ``sums`` by their int32 number."""

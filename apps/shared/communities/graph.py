@@ -4,6 +4,7 @@ A community has the name of one of its nodes: rank of the node's master * number
 keeps its total: the owner, which is the rank of that master.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
 from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
+from cusp.partition import transpose
 from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from gluon.plan import make_plan
@@ -30,7 +32,7 @@ class Level:
         As of :func:`~cusp.apps.shared.graphs.undirected.as_undirected`. In a quotient, only nodes that name a community
         have a master.
     sync : Sync
-    weights : (edges,) float64
+    weights : (edges,) float64, or (0,) if all are 1
         Of a graph with weights, those of :func:`round_weights`, or sums of them.
     loops : (masters,) float64
         Twice the weight of the edges inside a node.
@@ -54,6 +56,18 @@ class Level:
     def xp(self) -> Any:
         """The library of arrays."""
         return xp_of(self.graph.device)
+
+    @property
+    def alone(self) -> bool:
+        """Whether all communities are named after nodes of this rank."""
+        return self.sync.comm.size == 1
+
+    @functools.cached_property
+    def columns(self) -> tuple[Any, Any]:
+        """Offsets by proxy and rows: the masters next to each mirror."""
+        csc, own = transpose(replace(self.graph, weights=None)), self.graph.num_masters
+        begin = int(csc.offsets[own])
+        return self.xp.maximum(csc.offsets - begin, 0), csc.sources[begin:].copy()
 
 
 @dataclass(frozen=True)
@@ -92,9 +106,11 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
 def make_level(graph: Partition, loops: Any, sync: Sync, resolution: float) -> Level:
     """A level from an undirected graph: its strengths and its sync. Collective."""
     xp = xp_of(graph.device)
-    weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
-    before = offsets_of(weights, np.float64)  # sums of all weights before an edge, which are exact
-    strengths = loops + sizes_of(take(before, graph.offsets[: graph.num_masters + 1]))
+    before, weights = graph.offsets[: graph.num_masters + 1], xp.empty(0, np.float64)
+    if graph.weights is not None:
+        weights = graph.weights
+        before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
+    strengths = loops + sizes_of(before)
     own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
     (whole,) = sync.total(float(strengths.sum()))
     return Level(graph, own_sync, weights, loops, strengths, whole, resolution)
@@ -102,8 +118,9 @@ def make_level(graph: Partition, loops: Any, sync: Sync, resolution: float) -> L
 
 def sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
     """(communities,) float64: sums over this rank's masters; exact in any order, as weights are."""
-    ops = backend(Communities, level.graph.device)
-    return ops.sum_by_number(groups.numbers[: level.graph.num_masters], values, groups.names.size)
+    sums = level.xp.zeros(groups.names.size, np.float64)
+    backend(Communities, level.graph.device).add_by_number(groups.numbers[: level.graph.num_masters], values, sums)
+    return sums
 
 
 def new_label(level: Level) -> Label:
@@ -182,12 +199,21 @@ def modularity(level: Level, groups: LocalCommunities) -> float:
 
     With a resolution: Reichardt and Bornholdt, Phys. Rev. E 74, 2006.
     """
+    return modularity_of(level, float(weights_inside(level, groups).sum()), totals_of(level, groups))
+
+
+def weights_inside(level: Level, groups: LocalCommunities, kept: Any = None) -> Any:
+    """(masters,) float64: weight of the edges of each node to others of its community; ``kept``, see interfaces.py."""
+    graph, ops = level.graph, backend(Communities, level.graph.device)
+    return ops.weight_inside(graph.offsets[: graph.num_masters + 1], graph.targets, level.weights, groups.numbers, kept)
+
+
+def modularity_of(level: Level, inside: float, totals: Any) -> float:
+    """The same from the weight of the edges inside, which ranks have a share of, and :func:`totals_of`. Collective."""
     if level.total == 0:
         return 0.0
-    ops, graph = backend(Communities, level.graph.device), level.graph
-    inside = ops.weight_inside(graph.offsets, graph.targets, level.weights, groups.numbers)
-    totals = totals_of(level, groups) / level.total
-    within, expected = level.sync.total(float(inside.sum() + level.loops.sum()), float((totals**2).sum()))
+    within = inside + float(level.loops.sum())
+    within, expected = level.sync.total(within, float(((totals / level.total) ** 2).sum()))
     return float(within / level.total - level.resolution * expected)
 
 
@@ -200,7 +226,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     own, size = graph.num_masters, groups.names.size
     given = graph.offsets, graph.targets, level.weights, groups.numbers
     sources, targets, weights, inside = backend(Communities, graph.device).edges_between(*given, size)
-    members = add_at_owners(level, groups.names, sum_by_community(level, groups, xp.ones(own, np.float64)))
+    members = count_members(level, groups)
     loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))[members > 0]
     masters = graph.gids[:own][members > 0]
     order = xp.argsort(masters)
@@ -227,26 +253,27 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
 
 def smallest_members(level: Level, label: Label) -> Any:
     """(masters,) int64: the smallest global id in each master's community. Collective."""
-    return least_of_members(level, label.values, level.graph.gids[: level.graph.num_masters])
+    return least_of_members(level, label, level.graph.gids[: level.graph.num_masters])
 
 
-def least_of_members(level: Level, communities: Any, values: Any) -> Any:
-    """(masters,) int64: the least of the (masters,) values in each master's community, by its name. Collective."""
-    xp, own = level.xp, level.graph.num_masters
-    order = xp.argsort(values)
-    names, first, numbers = xp.unique(communities[:own][order], return_index=True, return_inverse=True)
-    least = xp.full(own, np.iinfo(np.int64).max, np.int64)
-    for places, some in zip(_send_to_owners(level, names), _send_to_owners(level, names, values[order][first])):
-        lids = level.graph.lid_map.lids(places)
+def least_of_members(level: Level, label: Label, values: Any) -> Any:
+    """(masters,) int64: the least of the (masters,) values in each master's community. Collective."""
+    xp, own, most = level.xp, level.graph.num_masters, np.iinfo(np.int64).max
+    groups = number(level, label)
+    parts, least = xp.full(groups.names.size, most, np.int64), xp.full(own, most, np.int64)
+    xp.minimum.at(parts, groups.numbers[:own], values)
+    for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
+        lids = level.graph.lid_map.lids(gids)
         least[lids] = xp.minimum(least[lids], some)
-    answer = xp.empty(own, np.int64)
-    answer[order] = get_from_owners(level, names, least)[numbers]
-    return answer
+    return take(get_from_owners(level, groups.names, least), groups.numbers[:own])
+
+
+def count_members(level: Level, groups: LocalCommunities) -> Any:
+    """(masters,) float64: how many nodes of all ranks are in the community named after each. Collective."""
+    ones = level.xp.ones(level.graph.num_masters, np.float64)
+    return add_at_owners(level, groups.names, sum_by_community(level, groups, ones))
 
 
 def count_communities(level: Level, label: Label) -> int:
     """Number of communities of all ranks. Collective."""
-    own = level.graph.num_masters
-    names = level.xp.unique(label.values[:own])
-    sizes = add_at_owners(level, names, level.xp.ones(names.size, np.float64))
-    return int(level.sync.total(total(sizes > 0))[0])
+    return int(level.sync.total(total(count_members(level, number(level, label)) > 0))[0])

@@ -7,6 +7,8 @@ import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
 from cusp.apps.shared.communities.graph import Level, broadcast, get_from_owners, label_of, new_label, number, quotient
+from cusp.apps.shared.communities.moving import Moving
+from cusp.apps.shared.communities.moving import begin as begin_to_move
 from cusp.kernels.arrays import total
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
@@ -23,8 +25,8 @@ class Climb:
 
     Attributes
     ----------
-    label : Label
-        Names of communities now.
+    moving : Moving
+        The communities now.
     best : Any
         The best ones so far.
     start, reached : float
@@ -35,7 +37,7 @@ class Climb:
         How many there were, and which one was the last to gain much: the first if none did.
     """
 
-    label: Label
+    moving: Moving
     best: Any
     start: float
     reached: float
@@ -44,9 +46,11 @@ class Climb:
     grown: int = 1
 
 
-def begin(label: Label, reached: float, before: int = 0) -> Climb:
-    """From the communities in a label, whose modularity has been reached."""
-    return Climb(label, label.values.copy(), reached, reached, before)
+def begin(level: Level, label: Label, before: int = 0) -> Climb:
+    """From the communities in a label. Collective."""
+    moving = begin_to_move(level, label)
+    reached = moving.modularity
+    return Climb(moving, label.values.copy(), reached, reached, before)
 
 
 def go_up(level: Level, values: Any) -> tuple[Level, Label]:
@@ -76,7 +80,8 @@ def compose(moves: Moves) -> Any:
 
 def climb_to_keep(first: Level, level: Level, moves: Moves, climb: Climb) -> tuple[dict[str, Any], dict[str, float]]:
     """What a checkpoint holds of Louvain: labels, and facts. Collective."""
-    labels = {"now": to_keep(first, level, climb.label.values), "best": to_keep(first, level, climb.best)}
+    kept = {"now": climb.moving.label.values, "best": climb.best, "restless": climb.moving.restless}
+    labels = {name: to_keep(first, level, values) for name, values in kept.items()}
     labels |= {"joined": to_keep(first, first, compose(moves))} if moves else {}
     return labels, {"joined": len(moves)} | {name: getattr(climb, name) for name in (*REALS, *WHOLE)}
 
@@ -98,11 +103,12 @@ def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, C
     take_up(checkpoint, first, level, "now", now)
     take_up(checkpoint, first, level, "best", best)
     reals, whole = (checkpoint.fact(name) for name in REALS), (checkpoint.fact(name, int) for name in WHOLE)
-    return level, moves, Climb(now, best.values, *reals, *whole)
+    moving = begin_to_move(level, now, flags(checkpoint, first, level))
+    return level, moves, Climb(moving, best.values, *reals, *whole)
 
 
 def to_keep(first: Level, level: Level, names: Any) -> Any:
-    """(masters of the first level,) int64: global ids that name the communities of the nodes of a level."""
+    """(masters of the first level,) int64: global ids that name the communities of the nodes of a level, or flags."""
     kept = first.xp.full(first.graph.num_masters, NOBODY, np.int64)
     kept[_lids(first, level)] = names[: level.graph.num_masters] % first.graph.num_nodes
     return kept
@@ -125,6 +131,11 @@ def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str, label
     names = at_gids(owners, gids, graph.num_nodes, comm) * graph.num_nodes + gids
     label.values[: level.graph.num_masters] = move(names, graph.device)
     broadcast(level, label)
+
+
+def flags(checkpoint: Checkpoint, first: Level, level: Level) -> Any:
+    """(masters,) bool: the restless nodes of a level, as :func:`to_keep` has kept them."""
+    return checkpoint.label("restless", np.int64)[_lids(first, level)] > 0
 
 
 def _lids(first: Level, level: Level) -> Any:

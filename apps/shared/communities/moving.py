@@ -1,0 +1,184 @@
+"""Nodes that move between communities, and what follows from their moves, which costs no more than their edges.
+
+A node is restless, and looks for a better community, once a neighbour has moved to another one than its own: as in
+the fast local moves of Traag, Waltman and van Eck (Scientific Reports 9, 2019).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cusp import Label
+from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Communities
+from cusp.apps.shared.communities import graph as levels
+from cusp.apps.shared.communities.graph import Level, LocalCommunities
+from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.kernels.arrays import filled_rows, mapped
+from cusp.runtime.devices import backend
+
+
+@dataclass
+class Inside:
+    """What nodes see of a level while its communities are refined: the edges inside of these.
+
+    Attributes
+    ----------
+    weights : (edges,) float64
+        Those of the level; 0 between communities.
+    within : (masters,) float64
+        Of the edges of each node, in all.
+    wholes : (masters,) float64
+        Strength of the community of each node.
+    outward : (masters,) float64
+        Weight from the refined community named after each to the rest of the community that is refined.
+    """
+
+    weights: Any
+    within: Any
+    wholes: Any
+    outward: Any
+
+
+@dataclass
+class Moving:
+    """The communities of a level, and what is known of them at any time.
+
+    Attributes
+    ----------
+    level : Level
+    label : Label
+        Names of the communities of all proxies.
+    groups : LocalCommunities
+        On one rank, communities are numbered as the nodes that they are named after.
+    totals : (masters,) float64
+        Strength of the community named after each.
+    inside : float
+        Weight of the edges inside of communities: that of all ranks is the sum.
+    states : (proxies + 1,) uint8
+        See interfaces.py: which masters are restless.
+    seen : (proxies,) integers
+        The names, or on one rank the numbers, as neighbours last saw them.
+    spare : list
+        See interfaces.py.
+    turns : (masters,) uint8
+        When each has its turn in this sweep.
+    inside_of : Inside, or None
+        If communities are refined, which begin as single nodes.
+    """
+
+    level: Level
+    label: Label
+    groups: LocalCommunities
+    totals: Any
+    inside: float
+    states: Any
+    seen: Any
+    inside_of: Inside | None = None
+    spare: list[Any] = field(default_factory=list)
+    turns: Any = None
+
+    @property
+    def modularity(self) -> float:
+        """See :func:`~cusp.apps.shared.communities.graph.modularity`. Collective."""
+        return levels.modularity_of(self.level, self.inside, self.totals)
+
+    def draw_turns(self, turns: int, seed: int) -> None:
+        """Give each master one of ``turns``, a power of two, by its global id and the seed.
+
+        Which nodes share one is as random as needed by multiply-shift hashing (Dietzfelbinger et al., J. Algorithms 25,
+        1997).
+        """
+        factor = splitmix64(np.zeros(1, np.uint64), seed)[0] | np.uint64(1)
+        shift, own = np.uint64(65 - turns.bit_length()), self.level.graph.num_masters
+        self.turns = mapped(
+            lambda gids: gids.astype(np.uint64) * factor >> shift, self.level.graph.gids[:own], dtype=np.uint8
+        )
+
+    def take_turn(self, turn: int) -> Any:
+        """The restless masters whose turn it is, who are so no longer."""
+        rows = self.level.xp.flatnonzero(self.restless.view(np.bool_) & (self.turns == turn))
+        self.states[rows] = 0
+        return rows
+
+    @property
+    def restless(self) -> Any:
+        """(masters,) uint8: 1 for those that are, between two turns."""
+        return self.states[: self.level.graph.num_masters]
+
+    def best(self, rows: Any, strengths: Any, totals: Any, seed: int, scale: float) -> Any:
+        """The best communities for some masters, see interfaces.py; ``totals`` are at owners. Collective."""
+        level, names = self.level, self.groups.names
+        gids = names if level.alone else names % level.graph.num_nodes
+        totals = totals if level.alone else levels.get_from_owners(level, names, totals)
+        return backend(Communities, level.graph.device).best_communities(
+            rows, level.graph.offsets, level.graph.targets, self._weights, self.groups.numbers, strengths, totals, gids,
+            seed, scale, self.spare,
+        )  # fmt: skip
+
+    def move(self, rows: Any, best: Any) -> int:
+        """Give masters the communities with these numbers; how many have another one now. Collective."""
+        level, values = self.level, self.label.values
+        old = self.groups.numbers[rows]
+        moves = best != old
+        rows, old, new = rows[moves], old[moves], best[moves]
+        values[rows] = self.groups.names[new]
+        levels.broadcast(level, self.label)
+        if level.alone:
+            self.groups.numbers[rows] = new
+        gains = self._settle(rows)
+        self._add(old, new, -level.strengths[rows], level.strengths[rows], self.totals)
+        if self.inside_of:
+            within = self.inside_of.within[rows]
+            self._add(old, new, -within, within - gains, self.inside_of.outward)
+        if not level.alone:
+            self.groups = levels.number(level, self.label)
+        return int(rows.size)
+
+    @property
+    def _weights(self) -> Any:
+        return self.inside_of.weights if self.inside_of else self.level.weights
+
+    def _settle(self, rows: Any) -> Any:
+        """Neighbours see the moves of all ranks; what those of masters add to the weight inside, see interfaces.py."""
+        level, graph, ops = self.level, self.level.graph, backend(Communities, self.level.graph.device)
+        now, moved = self.groups.numbers if level.alone else self.label.values, rows
+        if not level.alone:
+            own = graph.num_masters
+            mirrors = own + level.xp.flatnonzero(self.seen[own:] != now[own:])
+            moved = level.xp.concatenate([rows, mirrors])
+        given = self._weights, self.seen, now, self.states
+        self.states[moved] |= MOVED
+        gains = ops.settle(rows, graph.offsets, graph.targets, *given)
+        if not level.alone:
+            ops.settle(mirrors, *level.columns, *given)
+        self.states[moved] &= RESTLESS
+        self.seen[moved] = now[moved]
+        self.inside += float(gains.sum())
+        return gains
+
+    def _add(self, old: Any, new: Any, lost: Any, won: Any, sums: Any) -> None:
+        """Add what communities with these numbers have lost and won to the (masters,) ``sums``. Collective."""
+        level, ops, join = self.level, backend(Communities, self.level.graph.device), self.level.xp.concatenate
+        numbers, values = join([old, new]), join([lost, won])
+        if level.alone:
+            ops.add_by_number(numbers, values, sums)
+            return
+        parts = level.xp.zeros(self.groups.names.size, np.float64)
+        ops.add_by_number(numbers, values, parts)
+        there = level.xp.flatnonzero(parts)
+        sums += levels.add_at_owners(level, self.groups.names[there], parts[there])
+
+
+def begin(level: Level, label: Label, restless: Any = None, inside_of: Inside | None = None) -> Moving:
+    """Begin to move nodes: all that have neighbours are restless, or those that are said to be. Collective."""
+    xp, own = level.xp, level.graph.num_masters
+    if level.alone:
+        groups = LocalCommunities(level.graph.gids, level.graph.lid_map.lids(label.values))
+    else:
+        groups = levels.number(level, label)
+    states = xp.zeros(label.values.size + 1, np.uint8)
+    states[:own] = filled_rows(level.graph.offsets[: own + 1]) if restless is None else restless
+    inside, totals = float(levels.weights_inside(level, groups).sum()), levels.totals_of(level, groups)
+    seen = (groups.numbers if level.alone else label.values).copy()
+    return Moving(level, label, groups, totals, inside, states, seen, inside_of)
