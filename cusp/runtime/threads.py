@@ -143,7 +143,7 @@ def ranges_of_any_size() -> Iterator[None]:
 
 
 def _pieces(entries: int, each: int) -> int:
-    return max(1, min(each * num_threads(), entries // LEAST)) if entries >= many() else 1
+    return 1 if entries < 2 * LEAST or entries < many() else max(1, min(each * num_threads(), entries // LEAST))
 
 
 def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...]]) -> list[Result]:
@@ -155,7 +155,7 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
     piece begins, and those that run are waited for. Of several exceptions, that of the first piece is raised: the one
     that a single thread would have met, as all pieces before it had begun.
     """
-    threads = num_threads()
+    threads = num_threads() if len(pieces) > 1 else 1
     helpers = min(threads, len(pieces)) - 1
     if helpers <= 0 or _here.busy:
         return [function(*piece) for piece in pieces]

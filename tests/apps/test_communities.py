@@ -234,7 +234,7 @@ def test_rounded_weights(comm, shared_tmp):
 
 @of_any_size
 @with_weights
-def test_best_communities(most, weights):
+def test_moves(most, weights):
     """Rows of every length, many equally good communities, some closed, with strengths and without."""
     rng = np.random.default_rng(5)
     offsets, targets, values, numbers = rows_of_any_length(rng, most, weights)
@@ -246,10 +246,13 @@ def test_best_communities(most, weights):
     for strengths, scale in (np.zeros(sizes.size), 1.0), (rng.integers(0, 3, sizes.size) / 2, 0.1):
         given = offsets, targets, values, numbers, strengths, totals
         arrays = (move(array, parts.DEVICE) for array in (rows, *given, gids))
-        best = ops.best_communities(*arrays, seed, scale, spare)
+        moved, old, new = (to_host(array) for array in ops.moves(*arrays, seed, scale, spare))
         known = offsets, targets, values if values.size else np.ones(targets.size), *given[3:]
         lists = [array.tolist() for array in (*known, splitmix64(gids, seed))]
-        assert to_host(best).tolist() == [best_by_dictionary(row, *lists, scale) for row in rows.tolist()]
+        best = np.array([best_by_dictionary(row, *lists, scale) for row in rows.tolist()])
+        elsewhere = best != numbers[rows]
+        assert moved.tolist() == rows[elsewhere].tolist() and old.tolist() == numbers[moved].tolist()
+        assert new.tolist() == best[elsewhere].tolist()
 
 
 @of_any_size

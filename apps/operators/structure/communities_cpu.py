@@ -12,33 +12,38 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges, row_spans
 
 
-def best_communities(
+def moves(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray,
-    strengths: np.ndarray, totals: np.ndarray, gids: np.ndarray, seed: int, scale: float,
-    spare: list[Any],
-) -> np.ndarray:  # fmt: skip
-    best = np.empty(rows.size, np.int32)
+    strengths: np.ndarray, totals: np.ndarray, gids: np.ndarray, seed: int, scale: float, spare: list[Any],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
+    moved = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32), np.empty(rows.size, np.int32)
     rows, offsets, targets, numbers, gids = unsigned(rows, offsets, targets, numbers, gids)
     lots = gids, np.uint64(seed % 2**64)
 
-    def choose(first: int, last: int) -> None:
-        to = _take_spare(spare, totals.size, np.float64)
-        given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale)
-        _best(rows[first:last], *given, to, best[first:last])
-        spare.append(to)
+    def choose(first: int, last: int) -> int:
+        to, touched = _take_spare(spare, totals.size, np.float64)
+        given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), to, touched
+        count = _choose(rows[first:last], *given, *(array[first:last] for array in unsigned(*moved)))
+        spare.append((to, touched))
+        return first + count
 
-    in_parallel(choose, pieces)
-    return best
+    spans = [slice(first, last) for (first, _), last in zip(pieces, in_parallel(choose, pieces))]
+    kept, old, new = (
+        array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans]) for array in moved
+    )
+    return kept, old, new
 
 
-def _take_spare(spare: list[Any], size: int, dtype: Any) -> np.ndarray:
-    """An array that a thread has left full of -1, or another one."""
+def _take_spare(spare: list[Any], size: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A table that a thread has left full of -1, or another one; and room for the places that it will fill."""
     try:
         kept = spare.pop()
     except IndexError:
-        kept = np.empty(0, dtype)
-    return kept if kept.size >= size else np.full(size, -1, dtype)
+        kept = None
+    if kept and kept[0].size >= size:
+        return kept
+    return np.full(size, -1, dtype), np.empty(size + 1, np.uint32)
 
 
 def settle(
@@ -79,10 +84,10 @@ def edges_between(
     members, offsets, targets, numbers = unsigned(members, offsets, targets, numbers)
 
     def join(first: int, last: int) -> int:
-        place = _take_spare(spare, communities, np.int64)
+        place, touched = _take_spare(spare, communities, np.int64)
         rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
         end = int(_join(first, begins[first : last + 1], members, *rest))
-        spare.append(place)
+        spare.append((place, touched))
         return end
 
     pieces = row_ranges(before)
@@ -97,14 +102,14 @@ def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> 
 
 
 @njit(cache=True, nogil=True)
-def _best(  # type: ignore[no-untyped-def]
-    rows, offsets, targets, weights, numbers, strengths, totals, gids, seed, scale, to, best
+def _choose(  # type: ignore[no-untyped-def]
+    rows, offsets, targets, weights, numbers, strengths, totals, gids, seed, scale, to, touched, moved, olds, news
 ):
     """``to`` has the weight from a row to each community, and -1 for those that it has no edge to.
 
-    Places are unsigned, here and below.
+    Returns how many rows have been found to move. Places are unsigned, here and below.
     """
-    touched, weighted = np.empty(totals.size + 1, np.uint32), weights.size > 0
+    weighted, moves = weights.size > 0, 0
     for i in range(rows.size):
         row = rows[i]
         own, strength, count = numbers[row], strengths[row], 0
@@ -128,7 +133,10 @@ def _best(  # type: ignore[no-untyped-def]
                     choice = community
             choice = community if score > highest else choice
             highest = max(score, highest)
-        best[i] = choice
+        if choice != own:
+            moved[moves], olds[moves], news[moves] = row, own, choice
+            moves += 1
+    return moves
 
 
 @njit(cache=True, nogil=True)

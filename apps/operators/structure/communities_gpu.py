@@ -16,15 +16,17 @@ MIDDLE = 8 * SHORT  # up to which any table fits into the shared memory of a blo
 BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and of more
 
 
-def best_communities(
+def moves(
     rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, gids: Any,
     seed: int, scale: float, spare: list[Any],
-) -> Any:  # fmt: skip
+) -> tuple[Any, Any, Any]:  # fmt: skip
     best = cp.empty(rows.size, np.int32)
     bits = int(np.float64(scale).view(np.int64))  # a struct has members of 64 bits, whatever they mean
     job = struct(strengths, totals, gids, int(np.uint64(seed % 2**64).view(np.int64)), best, bits)
     _take(rows, offsets, targets, weights, numbers, totals.size, "Choose", job)
-    return best
+    old = numbers[rows]
+    moved = cp.flatnonzero(best != old)
+    return rows[moved], old[moved], best[moved]
 
 
 def settle(rows: Any, offsets: Any, targets: Any, weights: Any, before: Any, after: Any, states: Any) -> Any:

@@ -190,11 +190,11 @@ RESTLESS, MOVED = 1, 2  # bits of a node: it has to look for a better community,
 class Communities(Protocol):
     """The best community for each of some nodes, by the communities of its neighbours."""
 
-    def best_communities(
+    def moves(
         self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,
         totals: Array, gids: Array, seed: int, scale: float, spare: list[Any],
-    ) -> Array:  # fmt: skip
-        """(rows,) int32: the community of highest ``scale * weight to it - strength * total of the others in it``.
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """Rows move to the community of highest ``scale * weight to it - strength * total of the others in it``.
 
         Of equals, a node's own is taken, else the one named after the node with the highest lot: a hash of its global
         id and the seed. Candidates are the own community and those of neighbours, unless they are closed.
@@ -213,6 +213,13 @@ class Communities(Protocol):
             Of the nodes that they are named after.
         spare : list
             Memory that a call leaves for the next one; empty at first.
+
+        Returns
+        -------
+        rows : (n,) int64
+            Those for which it is not their own.
+        old, new : (n,) int32
+            Their own, and the other one.
         """
 
     def settle(

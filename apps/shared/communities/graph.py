@@ -229,7 +229,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     members = count_members(level, groups)
     loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))[members > 0]
     masters = graph.gids[:own][members > 0]
-    order = xp.argsort(masters)
+    order = xp.argsort(masters, kind="stable")  # which is quick where they ascend already
     masters = masters[order]
     mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
     gids = xp.concatenate([masters, mirrors % graph.num_nodes])

@@ -14,7 +14,7 @@ from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Communitie
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.splitmix64 import splitmix64
-from cusp.kernels.arrays import filled_rows, mapped
+from cusp.kernels.arrays import filled_rows, mapped, put, take
 from cusp.runtime.devices import backend
 
 
@@ -106,31 +106,28 @@ class Moving:
         """(masters,) uint8: 1 for those that are, between two turns."""
         return self.states[: self.level.graph.num_masters]
 
-    def best(self, rows: Any, strengths: Any, totals: Any, seed: int, scale: float) -> Any:
-        """The best communities for some masters, see interfaces.py; ``totals`` are at owners. Collective."""
-        level, names = self.level, self.groups.names
-        gids = names if level.alone else names % level.graph.num_nodes
-        totals = totals if level.alone else levels.get_from_owners(level, names, totals)
-        return backend(Communities, level.graph.device).best_communities(
-            rows, level.graph.offsets, level.graph.targets, self._weights, self.groups.numbers, strengths, totals, gids,
-            seed, scale, self.spare,
-        )  # fmt: skip
+    def move(self, rows: Any, strengths: Any, totals: Any, seed: int, scale: float) -> int:
+        """Masters move to the best communities; how many have moved. Collective.
 
-    def move(self, rows: Any, best: Any) -> int:
-        """Give masters the communities with these numbers; how many have another one now. Collective."""
-        level, values = self.level, self.label.values
-        old = self.groups.numbers[rows]
-        moves = best != old
-        rows, old, new = rows[moves], old[moves], best[moves]
-        values[rows] = self.groups.names[new]
+        The arguments are those of ``moves`` in interfaces.py, but the (masters,) totals at owners.
+        """
+        level, graph, names = self.level, self.level.graph, self.groups.names
+        ops, gids = backend(Communities, graph.device), names if level.alone else names % graph.num_nodes
+        totals = totals if level.alone else levels.get_from_owners(level, names, totals)
+        rows, old, new = ops.moves(
+            rows, graph.offsets, graph.targets, self._weights, self.groups.numbers, strengths, totals, gids, seed,
+            scale, self.spare,
+        )  # fmt: skip
+        put(take(names, new), rows, self.label.values)
         levels.broadcast(level, self.label)
         if level.alone:
-            self.groups.numbers[rows] = new
+            put(new, rows, self.groups.numbers)
         gains = self._settle(rows)
-        self._add(old, new, -level.strengths[rows], level.strengths[rows], self.totals)
+        strengths = take(level.strengths, rows)
+        self._add(old, new, strengths, strengths, self.totals)
         if self.inside_of:
-            within = self.inside_of.within[rows]
-            self._add(old, new, -within, within - gains, self.inside_of.outward)
+            within = take(self.inside_of.within, rows)
+            self._add(old, new, within, within - gains, self.inside_of.outward)
         if not level.alone:
             self.groups = levels.number(level, self.label)
         return int(rows.size)
@@ -148,26 +145,24 @@ class Moving:
             mirrors = own + level.xp.flatnonzero(self.seen[own:] != now[own:])
             moved = level.xp.concatenate([rows, mirrors])
         given = self._weights, self.seen, now, self.states
-        self.states[moved] |= MOVED
+        self.states[moved] = MOVED  # and not restless, as this is their turn
         gains = ops.settle(rows, graph.offsets, graph.targets, *given)
         if not level.alone:
             ops.settle(mirrors, *level.columns, *given)
         self.states[moved] &= RESTLESS
-        self.seen[moved] = now[moved]
+        put(take(now, moved), moved, self.seen)
         self.inside += float(gains.sum())
         return gains
 
     def _add(self, old: Any, new: Any, lost: Any, won: Any, sums: Any) -> None:
-        """Add what communities with these numbers have lost and won to the (masters,) ``sums``. Collective."""
-        level, ops, join = self.level, backend(Communities, self.level.graph.device), self.level.xp.concatenate
-        numbers, values = join([old, new]), join([lost, won])
-        if level.alone:
-            ops.add_by_number(numbers, values, sums)
-            return
-        parts = level.xp.zeros(self.groups.names.size, np.float64)
-        ops.add_by_number(numbers, values, parts)
-        there = level.xp.flatnonzero(parts)
-        sums += levels.add_at_owners(level, self.groups.names[there], parts[there])
+        """Communities with these numbers lose and win; what they do to the (masters,) ``sums``. Collective."""
+        level, ops = self.level, backend(Communities, self.level.graph.device)
+        parts = sums if level.alone else level.xp.zeros(self.groups.names.size, np.float64)
+        ops.add_by_number(old, -lost, parts)
+        ops.add_by_number(new, won, parts)
+        if not level.alone:
+            there = level.xp.flatnonzero(parts)
+            sums += levels.add_at_owners(level, self.groups.names[there], parts[there])
 
 
 def begin(level: Level, label: Label, restless: Any = None, inside_of: Inside | None = None) -> Moving:

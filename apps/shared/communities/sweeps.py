@@ -33,10 +33,9 @@ def sweep_once(moving: Moving, seed: int, gravity: bool) -> int:
         rows = moving.take_turn(turn)
         if gravity:
             totals, rows = _restrict(moving, moving.inside_of, rows) if moving.inside_of else (moving.totals, rows)
-            best = moving.best(rows, level.strengths, totals, seed, level.total / level.resolution)
+            moved += moving.move(rows, level.strengths, totals, seed, level.total / level.resolution)
         else:
-            best = moving.best(rows, nothing, nothing, seed + (turn << 32), 1.0)
-        moved += moving.move(rows, best)
+            moved += moving.move(rows, nothing, nothing, seed + (turn << 32), 1.0)
     moved = int(level.sync.total(moved)[0])
     level.sync.end_round(moved=moved)
     return moved
