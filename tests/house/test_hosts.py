@@ -84,7 +84,9 @@ def endless(hosts, folder, *words):
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize(("count", "ranks", "policy"), [(2, 4, "cvc"), (3, 3, "hvc")])
+@pytest.mark.parametrize(
+    ("count", "ranks", "policy"), [(2, 4, "cvc"), pytest.param(3, 3, "hvc", marks=pytest.mark.slow)]
+)
 def test_answers(tmp_path, count, ranks, policy):
     """Every algorithm is right; ranks of a host share memory, and others have only the network."""
     (tmp_path / "program.py").write_text(ANSWERS)
