@@ -13,15 +13,10 @@ from gluon.device_cpu import set_bit, set_bit_atomic
 from gluon.reduction import Reduction
 
 TEXT = """\
-@njit(nogil=True)
-def joined(old, value):
-    return {joined}
-
-
 @njit(nogil=True, inline="always")
 def combine_one(lid, value, values, updated, alone):
     old = values[lid]
-    result = values.dtype.type(joined(old, value))
+    result = values.dtype.type({joined})
     if {changed}:
         values[lid] = result
         if alone:
@@ -31,20 +26,13 @@ def combine_one(lid, value, values, updated, alone):
 """
 
 
-def text_of(reduction: Reduction) -> str:
-    """The text of ``joined(old, value)``, and of ``combine_one``, which combines a value into that of a proxy.
+def compiled_with(reduction: Reduction, loop: Any) -> Callable[..., Any]:
+    """A plain function that calls ``combine_one``, which combines a value into that of a proxy, for a reduction.
 
     If it is not ``alone``, others combine values into other proxies, whose bits may be in the same word.
-    """
-    return TEXT.format(joined=reduction.joined, changed=reduction.changed)
-
-
-def compiled_with(reduction: Reduction, loop: Any) -> Callable[..., Any]:
-    """A plain function that calls ``combine_one``, compiled with that of a reduction.
-
     numba keeps what it compiles under the function's name, so that has a digest of the reduction.
     """
-    text = text_of(reduction)
+    text = TEXT.format(joined=reduction.joined, changed=reduction.changed)
     scope = {"np": np, "njit": njit, "least": least, "largest": largest, "select": select}
     scope |= {"set_bit": set_bit, "set_bit_atomic": set_bit_atomic}
     exec(text, scope)

@@ -12,6 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # What some launchers add: colors around what ranks say, and words of their own about exit codes, between two lines.
 OF_LAUNCHERS = re.compile(r"\x1b\[[0-9;]*m|^-{60,}\n(?:(?!-{60,}).*\n)*-{60,}\n?", re.MULTILINE)
 
+# The first lines of a program of which one rank compiles what all need, as in tests.
+ONCE = f"import sys\nsys.path.append({str(ROOT / 'tests')!r})\nimport compile_once\ncompile_once.install()\n"
+
 
 def mpirun(
     n: int,

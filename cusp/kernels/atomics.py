@@ -14,6 +14,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from cusp.runtime.compiled_code import instruction
+
 PAUSE = {"x86_64": ("llvm.x86.sse2.pause",), "aarch64": ("llvm.aarch64.hint", 1)}  # while a thread waits
 YIELDS = 50  # after which a thread sleeps
 NAP = 100  # microseconds
@@ -77,9 +79,8 @@ def _entry(context, builder, signature, arguments):  # type: ignore[no-untyped-d
 
 
 def _read_modify_write(operation):  # type: ignore[no-untyped-def]
-    """An intrinsic (array, int64 place, value of the array's type) -> what was there."""
+    """An instruction (array, int64 place, value of the array's type) -> what was there."""
 
-    @intrinsic
     def change(typing_context, array, place, value):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             kind = operation if array.dtype.signed or operation != "min" else "umin"
@@ -90,10 +91,11 @@ def _read_modify_write(operation):  # type: ignore[no-untyped-def]
     return change
 
 
-_add, _or, _and, _min = (_read_modify_write(operation) for operation in ("add", "or", "and", "min"))
+for _function, _operation in (atomic_add, "add"), (atomic_or, "or"), (atomic_and, "and"), (atomic_min, "min"):
+    instruction(_function)(_read_modify_write(_operation))
 
 
-@intrinsic
+@instruction(load)
 def _load(typing_context, array, place):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.load_atomic(_entry(context, builder, signature, arguments), "acquire", array.dtype.bitwidth // 8)
@@ -101,7 +103,7 @@ def _load(typing_context, array, place):  # type: ignore[no-untyped-def]
     return array.dtype(array, types.int64), generate
 
 
-@intrinsic
+@instruction(store)
 def _store(typing_context, array, place, value):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         entry = _entry(context, builder, signature, arguments)
@@ -111,13 +113,24 @@ def _store(typing_context, array, place, value):  # type: ignore[no-untyped-def]
     return types.void(array, types.int64, array.dtype), generate
 
 
-@intrinsic
+@instruction(fence)
 def _fence(typing_context):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         builder.fence("seq_cst")
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+@instruction(replaced)
+def _replaced(typing_context, array, place, old, new):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        word = ir.IntType(array.dtype.bitwidth)
+        entry = builder.bitcast(_entry(context, builder, signature, arguments), word.as_pointer())
+        old, new = (builder.bitcast(value, word) for value in arguments[2:])
+        return builder.extract_value(builder.cmpxchg(entry, old, new, "acq_rel", "acquire"), 1)
+
+    return types.boolean(array, types.int64, array.dtype, array.dtype), generate
 
 
 @intrinsic
@@ -134,29 +147,6 @@ def _pause(typing_context):  # type: ignore[no-untyped-def]
 
 _yield = types.ExternalFunction("sched_yield", types.int32())
 _usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
-
-
-@intrinsic
-def _replaced(typing_context, array, place, old, new):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        word = ir.IntType(array.dtype.bitwidth)
-        entry = builder.bitcast(_entry(context, builder, signature, arguments), word.as_pointer())
-        old, new = (builder.bitcast(value, word) for value in arguments[2:])
-        return builder.extract_value(builder.cmpxchg(entry, old, new, "acq_rel", "acquire"), 1)
-
-    return types.boolean(array, types.int64, array.dtype, array.dtype), generate
-
-
-overload(atomic_or, inline="always")(lambda array, place, bits: lambda array, place, bits: _or(array, place, bits))
-overload(atomic_and, inline="always")(lambda array, place, bits: lambda array, place, bits: _and(array, place, bits))
-overload(atomic_min, inline="always")(lambda array, place, value: lambda array, place, value: _min(array, place, value))
-overload(replaced, inline="always")(
-    lambda array, place, old, new: lambda array, place, old, new: _replaced(array, place, old, new)
-)
-overload(load, inline="always")(lambda array, place: lambda array, place: _load(array, place))
-overload(store, inline="always")(lambda array, place, value: lambda array, place, value: _store(array, place, value))
-overload(atomic_add, inline="always")(lambda array, place, value: lambda array, place, value: _add(array, place, value))
-overload(fence, inline="always")(lambda: lambda: _fence())
 
 
 @overload(wait_a_little)

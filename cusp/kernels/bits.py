@@ -4,10 +4,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.cpython.unsafe.numbers import trailing_zeros
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import register_jitable
 
-from cusp.runtime.compiled_code import njit
+from cusp.runtime.compiled_code import instruction, njit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio (Knuth, TAOCP 3, section 6.4)
 
@@ -37,7 +36,7 @@ def popcount(word):  # type: ignore[no-untyped-def]
     return int(word).bit_count()
 
 
-@intrinsic
+@instruction(popcount)
 def _ctpop(typing_context, word):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.ctpop(arguments[0])
@@ -45,15 +44,17 @@ def _ctpop(typing_context, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), generate
 
 
-overload(popcount, inline="always")(lambda word: lambda word: _ctpop(word))
-
-
 def first_bit(word):  # type: ignore[no-untyped-def]
     """Place of the lowest set bit of a uint64 that is not 0; ``word &= word - 1`` then clears it."""
     return (int(word) & -int(word)).bit_length() - 1
 
 
-overload(first_bit, inline="always")(lambda word: lambda word: np.int64(trailing_zeros(word)))
+@instruction(first_bit)
+def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
 
 
 def prefetch(array, place):  # type: ignore[no-untyped-def]
@@ -76,18 +77,14 @@ def _prefetch_as(writes):  # type: ignore[no-untyped-def]
     return generate
 
 
-@intrinsic
+@instruction(prefetch)
 def _prefetch(typing_context, array, place):  # type: ignore[no-untyped-def]
     return types.void(array, types.int64), _prefetch_as(0)
 
 
-@intrinsic
+@instruction(prefetch_to_write)
 def _prefetch_to_write(typing_context, array, place):  # type: ignore[no-untyped-def]
     return types.void(array, types.int64), _prefetch_as(1)
-
-
-overload(prefetch, inline="always")(lambda array, place: lambda array, place: _prefetch(array, place))
-overload(prefetch_to_write, inline="always")(lambda array, place: lambda array, place: _prefetch_to_write(array, place))
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -24,6 +24,7 @@ import numba
 from numba.core import caching, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
+from numba.core.typing import templates
 
 from cusp.errors import ROOT
 from cusp.runtime import signals
@@ -108,6 +109,20 @@ def _compile(dispatcher: Dispatcher, types_of_arguments: Any) -> Any:
     finally:
         if collects:
             gc.enable()
+
+
+def instruction(function: Callable) -> Callable[[Callable], Callable]:
+    """In compiled code, a call of ``function`` is what is decorated, written as for :func:`numba.extending.intrinsic`.
+
+    With an overload that calls an intrinsic, numba would analyse and inline a function at each call.
+    """
+
+    def declared(definition: Callable) -> Callable:
+        template = templates.make_intrinsic_template(function, definition, function.__name__)
+        templates.infer_global(function, types.Function(template))
+        return definition
+
+    return declared
 
 
 class Locator(caching.CacheImpl._locator_classes[0]):  # its name differs between versions of numba

@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 import parts
 import pytest
-from spawn import mpirun
+from spawn import ONCE, mpirun
 
 from cusp.__main__ import main as partition
 from cusp.apps import library
@@ -236,9 +236,12 @@ assert len(loaded) > 10
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize(("n", "edges"), [pytest.param(1, 20_000, marks=pytest.mark.slow), (1, 60_000), (2, 20_000)])
+@pytest.mark.parametrize(
+    ("n", "edges"),
+    [*(pytest.param(1, edges, marks=pytest.mark.slow) for edges in (20_000, 60_000)), (2, 20_000)],
+)
 def test_first_run_loads_no_code(tmp_path, n, edges):
     """Whether arrays are small or large: all code of a run was loaded by the rehearsal."""
-    (tmp_path / "first.py").write_text(FIRST_RUN.format(edges=edges))
+    (tmp_path / "first.py").write_text(ONCE + FIRST_RUN.format(edges=edges))
     done = mpirun(n, tmp_path / "first.py", launcher=n > 1)
     assert done.returncode == 0, done.stderr

@@ -74,7 +74,7 @@ def test_networkx(comm, shared_tmp, symmetric, normalized):
         [
             (False, False, np.int64),
             (True, True, np.int64),
-            (False, True, np.float64),
+            pytest.param(False, True, np.float64, marks=pytest.mark.slow),
             pytest.param(True, False, np.int64, marks=pytest.mark.slow),
             pytest.param(False, True, np.int64, marks=pytest.mark.slow),
             pytest.param(True, True, np.float64, marks=pytest.mark.slow),

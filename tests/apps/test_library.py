@@ -11,7 +11,7 @@ import pandas as pd
 import parts
 import pytest
 import ranks
-from spawn import mpirun
+from spawn import ONCE, mpirun
 
 from cusp.apps import library
 from cusp.apps.bfs import APP as BFS
@@ -187,6 +187,7 @@ def test_a_script(tmp_path, n):
     """As a user starts it: without mpirun, and on two ranks, which are found without being named."""
     script = tmp_path / "script.py"
     script.write_text(
+        f"{ONCE}"
         "from cusp.apps.library import bfs, partition_graph\n"
         "part = partition_graph(([0, 1, 2], [1, 2, 3]), 'oec')\n"
         "result = bfs(part, 0)\n"

@@ -344,6 +344,7 @@ def test_signatures():
         assert {each.name: each.default for each in ours.values()} == theirs, name
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_their_own_tests():
     """NetworkX's tests of these functions, with every graph converted; those left out fail for the reasons given."""

@@ -13,6 +13,7 @@ import environments
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from spawn import ONCE
 
 from cusp.commands import command
 from scripts import draw_speed
@@ -21,10 +22,8 @@ from scripts.bench.shared.rows import ROWS, kept
 
 ROOT = Path(command.__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-FROM_TOP_TO_BOTTOM = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / "tutorial" / name for name in ("users.md", "algorithms.md")),
-]
+# Left out by make check: README.md has most of their commands, and other tests run their code.
+SELDOM = ("users.md", "algorithms.md", "own-policy.ipynb")
 PROGRAM = re.compile(r"(?:(?:mpirun|srun)(?: -\S+ \S+)* )?(cusp|python -m scripts\.[\w.]+)( .*)?")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:)([^)#]*)#?([^)]*)\)|!\[[^\]]*\]\(([^)]*)\)")
@@ -33,6 +32,14 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:)([^)#]*)#?([^)]*)\)|!\[[^\]]*\]
 def name_of(path: Path) -> str:
     """The path inside the repository."""
     return path.relative_to(ROOT).as_posix()
+
+
+def from_top_to_bottom(*paths: Path) -> Any:
+    """Pages for a test that runs all of each, which may compile a policy."""
+    limit, slow = pytest.mark.limit(600), pytest.mark.slow
+    marks = {path: [limit, slow] if path.name in SELDOM else [limit] for path in paths}
+    cases = [pytest.param(path, marks=marks[path], id=name_of(path)) for path in paths]
+    return pytest.mark.parametrize("path", cases)
 
 
 def indented(text: str) -> list[str]:
@@ -109,14 +116,12 @@ def environment(tmp_path_factory):
     packages = environments.make(home)
     (packages / "editable.pth").write_text(f"{ROOT}\n")
     program = home / "bin" / "cusp"
-    once = f"import sys\nsys.path.append({str(ROOT / 'tests')!r})\nimport compile_once\ncompile_once.install()\n"
-    program.write_text(f"#!{home}/bin/python\nfrom cusp.commands.command import main\n{once}main()\n")
+    program.write_text(f"#!{home}/bin/python\nfrom cusp.commands.command import main\n{ONCE}main()\n")
     program.chmod(0o755)
     return environments.variables(home)
 
 
-@pytest.mark.limit(600)  # compiles a policy
-@pytest.mark.parametrize("path", FROM_TOP_TO_BOTTOM, ids=name_of)
+@from_top_to_bottom(ROOT / "README.md", *(ROOT / "docs" / "tutorial" / name for name in ("users.md", "algorithms.md")))
 def test_pages_run_from_top_to_bottom(path, environment, tmp_path):
     """Every command, with only what the page has made before it; then the Python of the page."""
     text = path.read_text()
@@ -137,8 +142,7 @@ def printed(cell: dict[str, Any]) -> str:
     return "".join("".join(text) for text in texts)
 
 
-@pytest.mark.limit(600)  # compiles a policy
-@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/notebooks/*.ipynb")), ids=name_of)
+@from_top_to_bottom(*sorted(ROOT.glob("docs/notebooks/*.ipynb")))
 def test_notebooks(path, tmp_path):
     """Every cell runs; what it prints is in the notebook, but for cells with `varies` in their metadata: times."""
     book = nbformat.read(path, as_version=4)

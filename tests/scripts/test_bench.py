@@ -129,6 +129,7 @@ def test_cores(monkeypatch, tmp_path, capsys):
     assert lines[-1][1:3] == [f"{ours['ms'] * 1e6 / ours['edges']:.3g};", f"{ours['peak_mb']:,.0f}"]
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_pays(monkeypatch, tmp_path, capsys):
     """A row for each policy and algorithm, with a prediction; a cell says what auto takes, and the picture is drawn."""

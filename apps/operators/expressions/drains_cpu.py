@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.expressions.drain_text_cpu import drain_text
+from cusp.apps.operators.expressions.drain_text_cpu import drain_text, order_text, parameters_of_key
 from cusp.apps.operators.expressions.interfaces import Ordered
 from cusp.apps.operators.expressions.peers.search_cpu import search_among_peers
 from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
@@ -42,7 +42,7 @@ class Drain:
         self._graph = (self._rows, *unsigned(ordered.offsets, ordered.columns), self._label.values)
         self._pending, self._relaxed_at = make_pending(part, ordered.key), self._label.values[:0]
         self._guesses, self._delta = (0, self._width(1.0)) if delta is None else (len(GUESSES), self._width(delta))
-        self._modules: dict[str, Any] = {}
+        self._order, self._modules = import_text(order_text(ordered), []), dict[str, Any]()
         self.edges = self.buckets = 0
 
     def _width(self, delta: float) -> Any:
@@ -57,7 +57,10 @@ class Drain:
         return int(count_bits(self._bits(), self._part.num_proxies))
 
     def lowest(self) -> Any:
-        return self._loops("alone").lowest(self._bits(), self._label.values, *self._ordered.given)
+        ordered = self._ordered
+        given = {name: value for (name, _), value in zip(ordered.edges.parameters, ordered.given, strict=True)}
+        priority = [given[name] for name in parameters_of_key(ordered)]
+        return self._order.lowest(self._bits(), self._label.values, *priority)
 
     def bucket_end(self, lowest: Any) -> Any:
         key = self._ordered.key
@@ -131,5 +134,5 @@ class Drain:
     def _loops(self, way: str) -> Any:
         """The module of loops that are generated for this, and for one way to go."""
         if way not in self._modules:
-            self._modules[way] = import_text(drain_text(self._ordered, way), [])
+            self._modules[way] = import_text(drain_text(self._ordered, way, self._order.__name__), [])
         return self._modules[way]

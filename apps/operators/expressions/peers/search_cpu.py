@@ -69,7 +69,7 @@ def take_in(entries, source, words, items, rank, ranks, proxies, unsent, pending
             if name & 1 == TO_MASTER:
                 add(unsent, proxies.shared, col)
             if col < rows:
-                admit(pending, col, key_of(col, result{parameters}))
+                admit(pending, col, key_of(col, result{of_key}))
     take(words, ranks, source, rank, entries)
 
 
@@ -79,7 +79,7 @@ def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{para
     limit, opened, first = pending.limits[LIMIT], pending.places[OPENED], LAST
     waits, pile = False, pending.lists[pending.places[PILE]]
     for place in range(pending.places[PILED]):
-        key = key_of(pile[place], values[pile[place]]{parameters})
+        key = key_of(pile[place], values[pile[place]]{of_key})
         if not opened or key > limit:
             first, waits = min(first, key), True
     tell_progress(words, rank, Float(first))
@@ -87,7 +87,7 @@ def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{para
         if looks < patience and not may_go_on(words, rank, ranks, Float(first) - SLACK * Float(delta)):
             return
         limit = end_of(first, delta)
-    open_bucket(pending, limit, values{parameters})
+    open_bucket(pending, limit, values{of_key})
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -26,6 +26,8 @@ RUNTIME = HERE / "runtime"
 COMPILER = os.environ.get("CXX", "g++")
 FLAGS = "-O2 -shared -fPIC -fno-gnu-unique -fno-strict-aliasing -w -Wl,-Bsymbolic -fmax-errors=20".split()
 
+COMPILES = re.compile(r"-(O|f|w)")  # options that are not for the linker
+
 # A call of the runtime before each load and store, in place of the thread sanitizer's own library.
 CHECKED = ["-gdwarf-4", "-fsanitize=thread", "-nodefaultlibs", "-lstdc++", "-lm", "-lc", "-lgcc"]
 
@@ -74,7 +76,7 @@ def compile_module(source: str, options: Sequence[str], name_expressions: Sequen
         flags += SANITIZED
     elif os.environ.get("CUDAEMU_CHECK") != "0" or "volatile" in source:
         flags += CHECKED
-    flags += ["-I", str(INCLUDE), "-include", str(INCLUDE / "cudaemu.h")]
+    flags += ["-I", str(INCLUDE), "-include", str(header(*flags).with_suffix(""))]
     try:
         path = build("kernel", flags, text, depends=headers())
     except subprocess.CalledProcessError as error:
@@ -99,30 +101,37 @@ def driver() -> ctypes.CDLL:
     return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 
+def header(*flags: str) -> Path:
+    """What is included before each kernel, compiled already, which is half of the work; how depends on few flags."""
+    alike = [flag for flag in flags if re.match(r"-(std|f|g)", flag)]
+    return build("header", [*alike, "-x", "c++-header"], f'#include "{INCLUDE}/cudaemu.h"', headers(), ".h.gch")
+
+
 @functools.cache
 def headers() -> str:
     """The text of all our headers: part of every key."""
     return "".join(path.read_text() for path in sorted(INCLUDE.rglob("*")) if path.is_file())
 
 
-def build(kind: str, flags: Sequence[str], text: str, depends: str) -> Path:
-    """The shared library made of a text, from the cache if it is there. Safe with several ranks."""
-    flags = [*FLAGS, *flags]
+def build(kind: str, flags: Sequence[str], text: str, depends: str, form: str = ".so") -> Path:
+    """The shared library, or another form, made of a text, from the cache if it is there. Safe with several ranks."""
+    flags = [*(FLAGS if form == ".so" else filter(COMPILES.match, FLAGS)), *flags]
     key = hashlib.sha256("\0".join([COMPILER, *flags, text, depends]).encode()).hexdigest()[:24]
     folder = (cache_folder() or Path(tempfile.mkdtemp())) / "cudaemu"
     folder.mkdir(parents=True, exist_ok=True)
-    library = folder / f"{kind}-{key}.so"
+    library = folder / f"{kind}-{key}{form}"
     if library.exists():
         return library
     with open(library.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            source, made = library.with_suffix(".cpp"), library.with_suffix(".tmp")
+            source, made = library.with_suffix("" if form == ".h.gch" else ".cpp"), library.with_suffix(".tmp")
             source.write_text(f'#line 1 "{kind}"\n{text}')
             command = [COMPILER, *flags, "-o", str(made), str(source)]
             subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=not_sanitized())
             made.rename(library)
-            source.unlink()
+            if form == ".so":
+                source.unlink()
     return library
 
 
