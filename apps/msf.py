@@ -21,7 +21,7 @@ from cusp.runtime.devices import backend, move, to_host, xp_of
 
 SIGN = np.int64(-(2**63))
 SAMPLE = 1 << 12  # edges whose weights say which are light
-LIGHT = 4  # edges per node
+LIGHT = 2  # edges per node
 
 
 def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
@@ -48,7 +48,7 @@ def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
     order = xp.empty(part.num_proxies, np.uint32)  # of local ids by gid
     order[part.lid_map.table] = xp.arange(part.num_proxies, dtype=np.uint32)
     parents, in_forest, alone = _own_forest(part, order, maximum)
-    trees, names, edges = _open_trees(part, sync, order, parents, in_forest, maximum)
+    trees, names, edges, members = _open_trees(part, sync, order, parents, in_forest, maximum)
     directory, active, rounds = Directory(sync, part.num_nodes), xp.arange(edges.places.size), sync.highest(alone)
     while True:
         best = xp.full(names.size, -1)
@@ -58,17 +58,18 @@ def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
         here, found = to_host(names), xp.flatnonzero(best >= 0)
         first = best[found]
         source, target = (part.gids.view(np.uint64)[ends[first]] for ends in (edges.sources, edges.targets))
-        keys = edges.keys[first], xp.minimum(source, target), xp.maximum(source, target), source
+        keys = edges.keys[first, 0], xp.minimum(source, target), xp.maximum(source, target), source
         own = come_first(sync, here[to_host(found)], [to_host(key) for key in keys])
-        first = first[move(own, part.device)]
-        in_forest[edges.places[first]] = 1
+        first = xp.unique(first[move(own, part.device)])  # of two trees, perhaps
+        members.append(edges.places[first])
         directory.unite(*(here[to_host(trees[ends[first]])] for ends in (edges.sources, edges.targets)))
         here, places = np.unique(directory.look_up(here), return_inverse=True)
         names, trees = move(here, part.device), take(move(places.astype(np.int32), part.device), trees)
         sync.end_round()
         rounds += 1
-    figures = _figures(part, sync, in_forest)
-    return Answer({"component": names[trees[: part.num_masters]]}, None, rounds, figures, {"in_forest": in_forest})
+    places, component = xp.concatenate(members), names[trees[: part.num_masters]]
+    in_forest[places] = 1
+    return Answer({"component": component}, None, rounds, _figures(part, sync, places), {"in_forest": in_forest})
 
 
 def _own_forest(part: Partition, order: Any, maximum: bool) -> tuple[Any, Any, int]:
@@ -97,9 +98,9 @@ def _halves(part: Partition, order: Any, maximum: bool) -> list[tuple[bool, tupl
     places = xp_of(part.device).arange(size) * part.num_local_edges // size
     sample = _candidates(part, order, _sources(part, places), places, maximum)
     wanted = min(LIGHT * part.num_proxies * size // part.num_local_edges, size - 1)
-    last = np.lexsort([to_host(sample.ties), to_host(sample.keys)])[wanted]
+    last = np.lexsort(to_host(sample.keys).T[::-1])[wanted]
     weight = 0 if part.weights is None else to_host(part.weights[places[last : last + 1]])[0]
-    pivot = weight, int(sample.ties[last])
+    pivot = weight, int(sample.keys[last, 1])
     return [(True, pivot), (False, pivot)]
 
 
@@ -110,17 +111,21 @@ def _sources(part: Partition, places: Any) -> Any:
 
 def _candidates(part: Partition, order: Any, sources: Any, places: Any, maximum: bool) -> Candidates:
     """Some edges of this rank."""
-    xp, targets = xp_of(part.device), take(part.targets, places)
+    xp, targets, keys = (
+        xp_of(part.device),
+        take(part.targets, places),
+        xp_of(part.device).zeros((places.size, 2), np.uint64),
+    )
 
     def tie(sources: Any, targets: Any) -> Any:
         source, target = order[sources].astype(np.uint64), order[targets].astype(np.uint64)
         lower = xp.minimum(source, target)
         return lower << np.uint64(32) | xp.maximum(source, target) << np.uint64(1) | (source > lower)
 
-    keys = xp.zeros(places.size, np.uint64)
+    keys[:, 1] = mapped(tie, sources, targets, dtype=np.uint64)
     if part.weights is not None:
-        keys = mapped(lambda some: _keys(part.weights[some], maximum), places, dtype=np.uint64)
-    return Candidates(keys, mapped(tie, sources, targets, dtype=np.uint64), sources, targets, places)
+        keys[:, 0] = mapped(lambda some: _keys(part.weights[some], maximum), places, dtype=np.uint64)
+    return Candidates(keys, sources, targets, places)
 
 
 def _keys(values: Any, maximum: bool) -> Any:
@@ -136,10 +141,11 @@ def _keys(values: Any, maximum: bool) -> Any:
 
 def _open_trees(
     part: Partition, sync: Sync, order: Any, parents: Any, in_forest: Any, maximum: bool
-) -> tuple[Any, Any, Candidates]:
+) -> tuple[Any, Any, Candidates, list[Any]]:
     """Trees with nodes that other ranks have fall apart into nodes; their edges are candidates, and not in the forest.
 
-    Returns the tree of each proxy, (proxies,) int32, the lowest gid of each tree, and the candidates.
+    Returns the tree of each proxy, (proxies,) int32, the lowest gid of each tree, the candidates, and the places of the
+    other edges in the forest, as the first of a list.
     """
     xp, lists = xp_of(part.device), sync.plan.lists("any")
     opened = xp.zeros(part.num_proxies, np.bool_)
@@ -149,19 +155,19 @@ def _open_trees(
     names = Label(part, np.int64, 0, MIN)
     names.values[:] = part.gids
     backend(Cc, part.device).lower_roots(trees, names.values, names.updated)
-    places = xp.flatnonzero(in_forest)
-    places = places[opened[parents[part.targets[places]]]]
+    places = xp.flatnonzero(in_forest.view(np.bool_))
+    left = opened[parents[part.targets[places]]]
+    kept, places = places[~left], places[left]
     in_forest[places] = 0
-    return trees, names.values, _candidates(part, order, _sources(part, places), places, maximum)
+    return trees, names.values, _candidates(part, order, _sources(part, places), places, maximum), [kept]
 
 
-def _figures(part: Partition, sync: Sync, in_forest: Any) -> dict[str, Any]:
+def _figures(part: Partition, sync: Sync, places: Any) -> dict[str, Any]:
     """The weight, exact if weights are whole numbers and it is below 2^62, and the number of edges. Collective."""
-    edges = in_forest.nonzero()[0]
-    weights = in_forest[edges] if part.weights is None else part.weights[edges]
+    weights = xp_of(part.device).ones(places.size, np.int8) if part.weights is None else part.weights[places]
     floats = weights.dtype.kind == "f"
     whole, weight, members = sync.total(
-        0 if floats else total(weights), total_of_floats(weights.astype(np.float64)), edges.size
+        0 if floats else total(weights), total_of_floats(weights.astype(np.float64)), places.size
     )
     return {"weight": weight if floats or abs(weight) >= 2.0**62 else whole, "members": members}
 

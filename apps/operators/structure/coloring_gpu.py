@@ -33,8 +33,6 @@ def room_for_colors(colors: Any, most: int) -> tuple[Any, Any]:
     return begins, cp.zeros(int(begins[-1]), np.uint64)
 
 
-def color_nodes(
-    part: Partition, plan: Rows, room: tuple[Any, Any], frontier: Any, colors: Any, updated: Any
-) -> None:
+def color_nodes(part: Partition, plan: Rows, room: tuple[Any, Any], frontier: Any, colors: Any, updated: Any) -> None:
     own = struct(part.num_masters, plan.offsets, plan.neighbours, *room, colors, updated)
     load(COLORING).resident("color_nodes", 1)(part.num_proxies, frontier, own, plan.queue.struct)

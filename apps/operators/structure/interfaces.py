@@ -142,14 +142,13 @@ class Coloring(Protocol):
 
 
 class Candidates(NamedTuple):
-    """Edges that may be in a spanning forest. By their keys, ties and places one comes before another.
+    """Edges that may be in a spanning forest. By their keys, and then places, one comes before another.
 
     Attributes
     ----------
-    keys : (n,) uint64
-        In the order of the weights.
-    ties : (n,) uint64
-        32 bits for the lower end by gid, 31 for the higher one, and whether the source is that.
+    keys : (n, 2) uint64
+        In the order of the weights, and where these are equal: above the lower end in the order of gids, then the
+        higher one, and in the lowest bit whether the source is that.
     sources, targets : (n,) int32
         Local ids.
     places : (n,) int64
@@ -157,7 +156,6 @@ class Candidates(NamedTuple):
     """
 
     keys: Array
-    ties: Array
     sources: Array
     targets: Array
     places: Array
@@ -179,8 +177,8 @@ class Msf(Protocol):
             Place of each among all gids of this rank.
         parents : (proxies,) int32
             Roots of the trees.
-        pivot : (weight, tie)
-            The weight has the type of the others, and is 0 if there are none.
+        pivot : (weight, number)
+            The weight has the type of the others, and is 0 if there are none; the number is the second of the keys.
         maximum : bool
             The heaviest come first.
         light : bool

@@ -13,9 +13,7 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges
 
 
-def list_edges(
-    part: Partition, order: Any, parents: Any, pivot: Any, maximum: bool, light: bool
-) -> tuple[Any, Any]:
+def list_edges(part: Partition, order: Any, parents: Any, pivot: Any, maximum: bool, light: bool) -> tuple[Any, Any]:
     weights = np.zeros(0, np.int8) if part.weights is None else part.weights
     rest = part.targets, weights, order, parents, *pivot, maximum, light, part.symmetric
 
@@ -57,28 +55,28 @@ def choose(edges: Candidates, active: Any, trees: Any, best: Any) -> Any:
 
     def some(first: int, last: int) -> np.ndarray:
         kept = np.empty(last - first, np.int64)
-        return kept[: _choose(alone, *edges[:4], active[first:last], trees, best, kept)]
+        return kept[: _choose(alone, *edges[:3], active[first:last], trees, best, kept)]
 
     return joined(in_parallel(some, ranges(active.size)))
 
 
 @njit(cache=True, nogil=True)
-def _choose(alone, keys, ties, sources, targets, active, trees, best, kept):  # type: ignore[no-untyped-def]
+def _choose(alone, keys, sources, targets, active, trees, best, kept):  # type: ignore[no-untyped-def]
     size = 0
     for entry in active:
         one, other = trees[sources[entry]], trees[targets[entry]]
         if one != other:
             kept[size] = entry
             size += 1
-            _offer(alone, keys, ties, best, one, entry)
-            _offer(alone, keys, ties, best, other, entry)
+            _offer(alone, keys, best, one, entry)
+            _offer(alone, keys, best, other, entry)
     return size
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _offer(alone, keys, ties, best, tree, entry):  # type: ignore[no-untyped-def]
+def _offer(alone, keys, best, tree, entry):  # type: ignore[no-untyped-def]
     held = load(best, tree)
-    while held < 0 or (keys[entry], ties[entry], entry) < (keys[held], ties[held], held):
+    while held < 0 or (keys[entry, 0], keys[entry, 1], entry) < (keys[held, 0], keys[held, 1], held):
         if alone:
             best[tree] = entry
             return
