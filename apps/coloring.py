@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cusp import ADD, Answer, App, EdgeOperator, Label, Partition, Sync, everywhere, main, run_main
-from cusp.apps.operators.structure.interfaces import Coloring
+from cusp.apps.operators.choices.interfaces import Coloring
 from cusp.apps.shared.graphs.undirected import UndirectedGraph, undirected_graph
 from cusp.apps.shared.splitmix64 import distinct_lots, key_of
 from cusp.apps.verify.independent import verify_coloring

@@ -1,7 +1,7 @@
 """What algorithms on the structure of a graph need from every device."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
 
@@ -111,93 +111,6 @@ class Cores(Protocol):
         cores : (proxies,) int32
         updated : bits of proxies
         """
-
-
-class Coloring(Protocol):
-    """Greedy coloring: a node takes its color when all neighbours before it have told theirs.
-
-    A color below 0 is -1 less the number of those that have not. That of a mirror is -1 until it is known.
-    """
-
-    def plan_colors(self, part: "Partition") -> Any:
-        """What the colorings of one graph share; ``part`` is what ``as_undirected`` made, as above."""
-
-    def room_for_colors(self, colors: Array, most: int) -> Any:
-        """Memory of one coloring, to which the masters come with these colors; on no rank is one below -1 - ``most``."""
-
-    def color_nodes(
-        self, part: "Partition", plan: Any, room: Any, frontier: Array, colors: Array, updated: Array
-    ) -> None:
-        """Color the masters of the frontier that have no color, and all who are then ready, until nobody is.
-
-        Mirrors of the frontier tell their colors first.
-
-        Parameters
-        ----------
-        frontier : bits of proxies
-        colors : (proxies,) int32
-        updated : bits of proxies
-            Takes those of masters that got a color.
-        """
-
-
-class Candidates(NamedTuple):
-    """Edges that may be in a spanning forest. By their keys, and then places, one comes before another.
-
-    Attributes
-    ----------
-    keys : (n, 2) uint64
-        In the order of the weights, and where these are equal: above the lower end in the order of gids, then the
-        higher one, and in the lowest bit whether the source is that.
-    sources, targets : (n,) int32
-        Local ids.
-    places : (n,) int64
-        Among the edges of the rank.
-    """
-
-    keys: Array
-    sources: Array
-    targets: Array
-    places: Array
-
-
-class Msf(Protocol):
-    """Spanning forests: the edges of a rank, and rounds in which every tree takes its first edge to another."""
-
-    def list_edges(
-        self, part: "Partition", order: Array, parents: Array, pivot: tuple[Any, int], maximum: bool, light: bool
-    ) -> tuple[Array, Array]:
-        """Sources (int32) and places (int64) of the edges between trees that come up to a pivot, or after it.
-
-        Of an edge that a graph without weights has in both directions, only that from the lower gid.
-
-        Parameters
-        ----------
-        order : (proxies,) uint32
-            Place of each among all gids of this rank.
-        parents : (proxies,) int32
-            Roots of the trees.
-        pivot : (weight, number)
-            The weight has the type of the others, and is 0 if there are none; the number is the second of the keys.
-        maximum : bool
-            The heaviest come first.
-        light : bool
-            Those up to the pivot.
-        """
-
-    def choose(self, edges: Candidates, active: Array, trees: Array, best: Array) -> Array:
-        """Which of the active edges lead from one tree to another; the first of each tree goes to ``best``.
-
-        Parameters
-        ----------
-        active : (m,) int64
-            Places in ``edges``.
-        trees : (proxies,) int32
-        best : (trees,) int64, all -1
-        """
-
-    def join(self, edges: Candidates, best: Array, parents: Array, in_forest: Array) -> None:
-        """Unite trees along the best edge of each, whose byte in ``in_forest`` becomes 1; all best are -1 again."""
 
 
 class Triangles(Protocol):

@@ -58,9 +58,9 @@ struct Candidates {
     return own.number != held.number ? own.number < held.number : places[one] < places[other];
   }
 
-  // The best edge of a tree: what is read first may be an old one, which comes later.
+  // Offers an edge to a tree, which has a best one, or -1.
   __device__ void offer(i64 edge, i64* best) const {
-    i64 held = *best;
+    i64 held = *(volatile i64*)best;
     while (held < 0 || comes_first(edge, held)) {
       i64 found = (i64)atomicCAS((u64*)best, (u64)held, (u64)edge);
       if (found == held) return;

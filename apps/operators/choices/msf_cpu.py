@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from cusp.apps.operators.choices.interfaces import Candidates
 from cusp.apps.operators.structure.cc_cpu import unite
-from cusp.apps.operators.structure.interfaces import Candidates
 from cusp.kernels.arrays import joined
 from cusp.kernels.atomics import load, replaced
 from cusp.partition import Partition
@@ -13,9 +13,11 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges
 
 
-def list_edges(part: Partition, order: Any, parents: Any, pivot: Any, maximum: bool, light: bool) -> tuple[Any, Any]:
+def list_edges(
+    part: Partition, order: Any, parents: Any, end: tuple[Any, int], maximum: bool, light: bool
+) -> tuple[Any, Any]:
     weights = np.zeros(0, np.int8) if part.weights is None else part.weights
-    rest = part.targets, weights, order, parents, *pivot, maximum, light, part.symmetric
+    rest = part.targets, weights, order, parents, *end, maximum, light, part.symmetric
 
     def some(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         size = int(part.offsets[last] - part.offsets[first])
@@ -28,9 +30,9 @@ def list_edges(part: Partition, order: Any, parents: Any, pivot: Any, maximum: b
 
 
 @njit(cache=True, nogil=True)
-def _list_edges(
+def _list_edges(  # type: ignore[no-untyped-def]
     first, offsets, targets, weights, order, parents, weight, tie, maximum, light, both_ways, sources, places
-):  # type: ignore[no-untyped-def]
+):
     size = 0
     for row in range(offsets.size - 1):
         tree, source = parents[first + row], np.int64(order[first + row])

@@ -1,8 +1,8 @@
 """Greedy coloring on CPUs: see interfaces.py.
 
-A row is walked through twice: for the colors that neighbours have, and to tell those that wait. Who takes the last color
-that a node waits for puts the node into the queue; by then all those colors are stored. Threads share the queue where it
-is long; where it is short, one of them goes on alone.
+A row is walked through twice: for the colors that neighbours have, and to tell those that wait. Who tells a node last
+puts it into the queue; by then all those colors are stored. Threads share the queue where it is long; where it is
+short, one of them goes on alone.
 """
 
 from contextlib import nullcontext
@@ -45,7 +45,7 @@ class Graph(NamedTuple):
 
 def plan_colors(part: Partition) -> Rows:
     queue = np.zeros(part.num_proxies + 1, np.uint32)
-    return Rows(*unsigned(part.offsets, part.targets, *own_neighbours(part)), queue)
+    return Rows(*unsigned(part.offsets, part.targets, *own_neighbours(part), queue))
 
 
 def room_for_colors(colors: np.ndarray, most: int) -> np.ndarray:

@@ -5,22 +5,22 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.apps.operators.choices.interfaces import Candidates
 from cusp.apps.operators.frontier_gpu import threads_for
-from cusp.apps.operators.structure.interfaces import Candidates
 from cusp.kernels.cuda import c_type, load, struct, sums_of, threads_for_edges
 from cusp.partition import Partition
 
-MSF = "cusp/apps/operators/structure/msf.cuh"
+MSF = "cusp/apps/operators/choices/msf.cuh"
 
 
 def list_edges(
-    part: Partition, order: Any, parents: Any, pivot: tuple[Any, int], maximum: bool, light: bool
+    part: Partition, order: Any, parents: Any, end: tuple[Any, int], maximum: bool, light: bool
 ) -> tuple[Any, Any]:
     """Edges are counted first."""
     dtype = np.dtype(np.int8) if part.weights is None else part.weights.dtype
     own = struct(part.offsets, part.targets, part.weights, order, parents, maximum, light, part.symmetric)
     kernel, threads = load(MSF, WEIGHT=c_type(dtype)).list_edges, threads_for_edges(part.num_local_edges)
-    head, count = (part.num_proxies, own, dtype.type(pivot[0]), np.uint64(pivot[1])), cp.zeros(1, np.uint64)
+    head, count = (part.num_proxies, own, dtype.type(end[0]), np.uint64(end[1])), cp.zeros(1, np.uint64)
     kernel(threads, *head, count, np.uint64(0), np.uint64(0))
     sources, places = cp.empty(int(count[0]), np.int32), cp.empty(int(count[0]), np.int64)
     count.fill(0)

@@ -11,7 +11,7 @@ from cusp.kernels.arrays import filled_rows, offsets_of, total
 from cusp.kernels.cuda import load, struct
 from cusp.partition import Partition
 
-COLORING = "cusp/apps/operators/structure/coloring.cuh"
+COLORING = "cusp/apps/operators/choices/coloring.cuh"
 
 
 class Rows(NamedTuple):
