@@ -54,12 +54,12 @@ def coloring(
     color.swap_updated()
     color.mark(xp.flatnonzero(color.masters() == -1))
     waiting = sync.highest(-1 - int(color.masters().min()) if part.num_masters else 0)
-    room = ops.room_for_colors(color.masters(), waiting)
-    while sync.total(color.num_updated_masters()) != (0,):
-        ops.color_nodes(part, graph.prepared, room, color.swap_updated(), color.values, color.updated)
-        sync.broadcast(color, read="any")
-        sync.end_round()
-        rounds += 1
+    with ops.room_for_colors(part, graph.prepared, color.values, waiting) as room:
+        while sync.total(color.num_updated_masters()) != (0,):
+            ops.color_nodes(part, room, color.swap_updated(), color.updated)
+            sync.broadcast(color, read="any")
+            sync.end_round()
+            rounds += 1
     colors = 1 + sync.highest(int(color.masters().max()) if part.num_masters else -1)
     return Answer({"color": color.masters()}, None, rounds, {"colors": colors})
 

@@ -5,7 +5,8 @@ puts it into the queue; by then all those colors are stored. Threads share the q
 short, one of them goes on alone.
 """
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, many, num_threads
-from gluon.device_cpu import list_bits, set_bit, set_bit_atomic
+from gluon.device_cpu import list_bits, set_bit
 
 SHARE = 4  # nodes that a thread takes at a time, at least
 HEAD, FILLED = teams.FACTS, teams.SUMS
@@ -34,13 +35,12 @@ class Rows(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """What is colored, and memory."""
+    """What is colored, and for each thread, the last node that saw a color, and at the end, one without."""
 
     rows: Rows
-    room: np.ndarray
     masters: int
     colors: np.ndarray
-    updated: np.ndarray
+    seen: np.ndarray
 
 
 def plan_colors(part: Partition) -> Rows:
@@ -48,22 +48,20 @@ def plan_colors(part: Partition) -> Rows:
     return Rows(*unsigned(part.offsets, part.targets, *own_neighbours(part), queue))
 
 
-def room_for_colors(colors: np.ndarray, most: int) -> np.ndarray:
-    """(threads, most + 2) uint32: the last node of a thread that saw a color, and at the end, one without."""
-    return np.zeros((num_threads(), most + 2), np.uint32)
-
-
-def color_nodes(
-    part: Partition, plan: Rows, room: np.ndarray, frontier: np.ndarray, colors: np.ndarray, updated: np.ndarray
-) -> None:
-    row = part.num_local_edges // max(part.num_masters, 1) + 1
-    graph = Graph(plan, room, part.num_masters, colors, updated)
+@contextmanager
+def room_for_colors(part: Partition, plan: Rows, colors: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, Graph]]:
+    graph = Graph(plan, part.num_masters, colors, np.zeros((num_threads(), most + 2), np.uint32))
     with teams.helped(_help, graph) if part.num_local_edges >= many() else nullcontext(teams.make_team()) as team:
-        _color_all(team, few() // row + 1, frontier, graph)
+        yield team, graph
+
+
+def color_nodes(part: Partition, room: tuple[np.ndarray, Graph], frontier: np.ndarray, updated: np.ndarray) -> None:
+    row = part.num_local_edges // max(part.num_masters, 1) + 1
+    _color_all(room[0], few() // row + 1, frontier, room[1], updated)
 
 
 @njit(cache=True, nogil=True)
-def _color_all(team, few, frontier, graph):  # type: ignore[no-untyped-def]
+def _color_all(team, few, frontier, graph, updated):  # type: ignore[no-untyped-def]
     _, _, offsets, neighbours, queue = graph.rows
     colors, masters, head, filled = graph.colors, graph.masters, 0, 0
     for place in range(list_bits(frontier, queue)):
@@ -80,14 +78,16 @@ def _color_all(team, few, frontier, graph):  # type: ignore[no-untyped-def]
         lid = queue[head]
         head += 1
         if lid < masters:
-            _color(lid, graph.room[0], graph)
-            set_bit(graph.updated, lid)
+            _color(lid, graph.seen[0], graph)
         for edge in range(offsets[lid], offsets[lid + np.uint64(1)]):
             neighbour = neighbours[edge]
             color = colors[neighbour]
             colors[neighbour] = color + np.int32(color < -1)
             queue[filled] = neighbour
             filled += np.int64(color == -2)
+    for place in range(filled):
+        if queue[place] < masters:
+            set_bit(updated, queue[place])
 
 
 @njit(cache=True, nogil=True)
@@ -108,8 +108,7 @@ def _color_shares(team, number, graph):  # type: ignore[no-untyped-def]
         for place in range(team[HEAD] + first, team[HEAD] + last):
             lid = queue[place]
             if lid < masters:
-                _color(lid, graph.room[number], graph)
-                set_bit_atomic(graph.updated, lid)
+                _color(lid, graph.seen[number], graph)
             for edge in range(offsets[lid], offsets[lid + np.uint64(1)]):
                 neighbour = neighbours[edge]
                 if colors[neighbour] < -1 and atomic_add(colors, neighbour, np.int32(1)) == -2:

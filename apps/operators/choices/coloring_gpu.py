@@ -1,5 +1,7 @@
 """Greedy coloring on the GPU: see interfaces.py; the kernel is in coloring.cuh."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import cupy as cp
@@ -8,7 +10,7 @@ import numpy as np
 from cusp.apps.operators.frontier_gpu import Queue, queue_for
 from cusp.apps.operators.interfaces import own_neighbours
 from cusp.kernels.arrays import filled_rows, offsets_of, total
-from cusp.kernels.cuda import load, struct
+from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition
 
 COLORING = "cusp/apps/operators/choices/coloring.cuh"
@@ -27,12 +29,15 @@ def plan_colors(part: Partition) -> Rows:
     return Rows(offsets, neighbours, queue_for(total(filled_rows(offsets)), part.num_local_edges, 2))
 
 
-def room_for_colors(colors: Any, most: int) -> tuple[Any, Any]:
-    """(masters + 1,) int64 and uint64: where the words of each begin, and the words."""
-    begins = offsets_of((-1 - colors) // 64 + 1)
-    return begins, cp.zeros(int(begins[-1]), np.uint64)
+@contextmanager
+def room_for_colors(part: Partition, plan: Rows, colors: Any, most: int) -> Iterator[tuple[Queue, Struct]]:
+    """A row of bits for each master, and most of struct Coloring of coloring.cuh."""
+    begins = offsets_of((-1 - colors[: part.num_masters]) // 64 + 1)
+    taken = cp.zeros(int(begins[-1]), np.uint64)
+    yield plan.queue, struct(part.num_masters, plan.offsets, plan.neighbours, begins, taken, colors)
 
 
-def color_nodes(part: Partition, plan: Rows, room: tuple[Any, Any], frontier: Any, colors: Any, updated: Any) -> None:
-    own = struct(part.num_masters, plan.offsets, plan.neighbours, *room, colors, updated)
-    load(COLORING).resident("color_nodes", 1)(part.num_proxies, frontier, own, plan.queue.struct)
+def color_nodes(part: Partition, room: tuple[Queue, Struct], frontier: Any, updated: Any) -> None:
+    queue, own = room
+    kernel = load(COLORING).resident("color_nodes", 1)
+    kernel(part.num_proxies, frontier, struct(own, updated), queue.struct)

@@ -1,5 +1,6 @@
 """What algorithms in which nodes or trees choose need from every device."""
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cusp.runtime.devices import Array
@@ -14,8 +15,8 @@ class Candidates(NamedTuple):
     Attributes
     ----------
     keys : (n, 2) uint64
-        In the order of the weights, and where these are equal: above the lower end in the order of gids, then the
-        higher one, and in the lowest bit whether the source is that.
+        In the order of the weights; and for equal ones, above bit 31 the lower end by its place among the gids of this
+        rank, below it the higher end, and in bit 0 whether the source is that.
     sources, targets : (n,) int32
         Local ids.
     places : (n,) int64
@@ -34,7 +35,7 @@ class Msf(Protocol):
     def list_edges(
         self, part: "Partition", order: Array, parents: Array, end: tuple[Any, int], maximum: bool, light: bool
     ) -> tuple[Array, Array]:
-        """Sources (int32) and places (int64) of the edges between trees that are light, or not.
+        """Sources (int32) and places (int64) of the light edges between trees, or of the others.
 
         Of an edge that a graph without weights has in both directions, only that from the lower gid.
 
@@ -49,7 +50,7 @@ class Msf(Protocol):
         maximum : bool
             The heaviest come first.
         light : bool
-            The light ones are meant.
+            Not the others.
         """
 
     def choose(self, edges: Candidates, active: Array, trees: Array, best: Array) -> Array:
@@ -74,14 +75,26 @@ class Coloring(Protocol):
     """
 
     def plan_colors(self, part: "Partition") -> Any:
-        """What the colorings of one graph share; ``part`` is what ``as_undirected`` made, as above."""
+        """What the colorings of one graph share.
 
-    def room_for_colors(self, colors: Array, most: int) -> Any:
-        """Memory of one coloring, to which masters come with these colors; no master of any rank waits for more."""
+        Parameters
+        ----------
+        part : Partition
+            What :func:`~cusp.apps.shared.graphs.undirected.as_undirected` made.
+        """
 
-    def color_nodes(
-        self, part: "Partition", plan: Any, room: Any, frontier: Array, colors: Array, updated: Array
-    ) -> None:
+    def room_for_colors(self, part: "Partition", plan: Any, colors: Array, most: int) -> AbstractContextManager[Any]:
+        """Memory, and threads, of one coloring.
+
+        Parameters
+        ----------
+        colors : (proxies,) int32
+            As they are at first; the calls of :meth:`color_nodes` change them.
+        most : int
+            No master of any rank waits for more neighbours.
+        """
+
+    def color_nodes(self, part: "Partition", room: Any, frontier: Array, updated: Array) -> None:
         """Color the masters of the frontier that have no color, and all who are then ready, until nobody is.
 
         Mirrors of the frontier tell their colors first.
@@ -89,7 +102,6 @@ class Coloring(Protocol):
         Parameters
         ----------
         frontier : bits of proxies
-        colors : (proxies,) int32
         updated : bits of proxies
             Takes those of masters that got a color.
         """
