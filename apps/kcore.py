@@ -8,30 +8,21 @@
 array([2, 2, 2, 1], dtype=int32)
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cusp import Answer, App, Partition, Sync, everywhere, main, run_main
 from cusp.apps.operators.structure.interfaces import Cores, Kcore
 from cusp.apps.operators.ways import Algorithm, Form
-from cusp.apps.shared.graphs.undirected import as_undirected
+from cusp.apps.shared.graphs.undirected import UndirectedGraph, undirected_graph
 from cusp.apps.verify.cores import verify_cores
 from cusp.kernels.arrays import total
 from cusp.program.cli import positive
 from cusp.runtime.devices import backend
 from gluon.mail.post import Channel, until_quiet
-from gluon.plan import SyncPlan, make_plan
 
 MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no higher k makes a difference
-
-
-class UndirectedGraph(NamedTuple):
-    """The graph without directions, loops and parallel edges, with its sync plan and what is prepared for it."""
-
-    part: Partition
-    plan: SyncPlan
-    prepared: dict[str, Any]
 
 
 def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = None) -> Answer:
@@ -99,9 +90,7 @@ CORES = Algorithm(FORMS, gpus_only=("whole", "peers"))
 
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
-    graph = as_undirected(part, sync.comm, weights=False)
-    plan = make_plan(graph, sync.comm, sync.plan.transport)
-    return UndirectedGraph(graph, plan, CORES.prepare(graph, sync.on(plan)))
+    return undirected_graph(part, sync, CORES.prepare)
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:

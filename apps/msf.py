@@ -8,29 +8,28 @@
 (12, array([0, 1, 1, 1], dtype=uint8))
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cusp import Answer, App, Partition, Sync, main, run_main
-from cusp.apps.operators.interfaces import Undirected
+from cusp import MIN, Answer, App, Label, Partition, Sync, main, run_main
+from cusp.apps.operators.choices.interfaces import Msf
+from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.shared.components import Directory, come_first
+from cusp.apps.shared.edge_order import EdgeOrder
 from cusp.apps.verify.msf import verify_msf
-from cusp.kernels.arrays import compress, mapped, take, total, total_of_floats
-from cusp.runtime.devices import backend, device_of, move, to_host, xp_of
-
-SIGN = np.int64(-(2**63))
-LAST = np.uint64(2**64 - 1)
-Key = Callable[[Any], Any]  # from places of edges to uint64
+from cusp.kernels.arrays import take, total, total_of_floats
+from cusp.runtime.devices import backend, move, to_host, xp_of
 
 
 def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
     """The minimum spanning forest of the graph without directions; without weights every edge weighs 1. Collective.
 
     Every component takes its lightest edge to another, until none has one (Boruvka, 1926; on GPUs: Fallin et al., SC
-    2023). Of edges that weigh the same, that with the lowest end is first, then that with the lower other end, then the
-    one from the lower end to the other: so the forest does not depend on the partition.
+    2023). Each rank does so with its own edges first, as no other edge of it can be in the forest; then all do with
+    those that are left, unless no other rank has a node of their tree. Of edges that weigh the same, that with the
+    lowest end is first, then that with the lower other end, then the one from the lower end to the other: so the forest
+    does not depend on the partition.
 
     Parameters
     ----------
@@ -43,76 +42,73 @@ def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
         Of this rank's masters, ``component`` (int64): the smallest node of the tree. Of its edges, ``in_forest``
         (uint8): 1 of those in the forest, each in one direction only. Figures: their ``weight``; ``members``, how many.
     """
-    xp, rows = xp_of(part.device), backend(Undirected, part.device).rows_of_edges(part.offsets)
-    keys, directory, names = _keys(part, rows, maximum), Directory(sync, part.num_nodes), to_host(part.gids)
-    in_forest, edges = xp.zeros(part.num_local_edges, np.uint8), xp.arange(part.num_local_edges)
-    number, rounds = xp.arange(part.num_proxies, dtype=np.int32), 0  # of the component in names
+    ops, xp, order = backend(Msf, part.device), xp_of(part.device), EdgeOrder(part, maximum)
+    parents, in_forest, alone = _own_forest(part, order)
+    trees, names, kept, left = _open_trees(part, sync, parents, in_forest)
+    edges, directory, rounds = order.candidates(left), Directory(sync, part.num_nodes), sync.highest(alone)
+    active, members = xp.arange(left.size), [kept]
     while True:
-        ends = [take(number, take(nodes, edges)) for nodes in (rows, part.targets)]
-        between = mapped(np.not_equal, *ends, dtype=np.bool_)
-        edges, *ends = (compress(between, each) for each in (edges, *ends))
-        if sync.total(edges.size) == (0,):
+        best = xp.full(names.size, -1)
+        active = ops.choose(edges, active, trees, best)
+        if sync.total(active.size) == (0,):
             break
-        found, first = _first_of_each(keys, xp.concatenate(ends), xp.concatenate([edges, edges]), names.size)
-        own = come_first(sync, names[to_host(found)], [to_host(key(first)) for key in keys[:-1]])
-        first = first[move(own, part.device)]
-        in_forest[first] = 1
-        directory.unite(*(names[to_host(number[nodes[first]])] for nodes in (rows, part.targets)))
-        names, places = np.unique(directory.look_up(names), return_inverse=True)
-        number = take(move(places.astype(np.int32), part.device), number)
+        here, found = to_host(names), xp.flatnonzero(best >= 0)
+        own = come_first(sync, here[to_host(found)], order.keys(edges, best[found]))
+        first = xp.unique(best[found[move(own, part.device)]])  # of two trees, perhaps
+        members.append(edges.places[first])
+        directory.unite(*(here[to_host(trees[ends[first]])] for ends in (edges.sources, edges.targets)))
+        here, places = np.unique(directory.look_up(here), return_inverse=True)
+        names, trees = move(here, part.device), take(move(places.astype(np.int32), part.device), trees)
         sync.end_round()
         rounds += 1
-    component = move(names, part.device)[number[: part.num_masters]]
-    return Answer({"component": component}, None, rounds, _figures(part, sync, in_forest), {"in_forest": in_forest})
+    places, component = xp.concatenate(members), names[trees[: part.num_masters]]
+    in_forest[left], in_forest[places] = 0, 1
+    return Answer({"component": component}, None, rounds, _figures(part, sync, places), {"in_forest": in_forest})
 
 
-def _keys(part: Partition, rows: Any, maximum: bool) -> list[Key]:
-    """By what edges are ordered, all differently: what decides first comes first, and last the place on this rank."""
-    xp, gids, weights = xp_of(part.device), part.gids.astype(np.uint64), part.weights
+def _own_forest(part: Partition, order: EdgeOrder) -> tuple[Any, Any, int]:
+    """The forest of this rank's edges: the root of each proxy's tree, ``in_forest``, and rounds.
 
-    def weight(edges: Any) -> Any:
-        values = take(weights, edges)
-        if values.dtype.kind == "f":  # the bits of floats rise with them, and below 0 fall
-            bits = (values.astype(np.float64) + 0.0).view(np.int64)
-            values = (bits ^ (bits >> 63 | SIGN)).view(np.uint64)
-        elif values.dtype.kind == "i":
-            values = (values.astype(np.int64) ^ SIGN).view(np.uint64)
-        values = values.astype(np.uint64, copy=False)
-        return ~values if maximum else values
-
-    def source(edges: Any) -> Any:
-        return take(gids, rows[edges])
-
-    def target(edges: Any) -> Any:
-        return take(gids, part.targets[edges])
-
-    return [
-        *([] if weights is None else [weight]),
-        lambda edges: xp.minimum(source(edges), target(edges)),
-        lambda edges: xp.maximum(source(edges), target(edges)),
-        source,
-        lambda edges: edges.astype(np.uint64),
-    ]
+    The light edges connect most nodes, and then most of the others are inside a tree and need not be looked at again.
+    """
+    ops, xp = backend(Msf, part.device), xp_of(part.device)
+    parents, in_forest = xp.arange(part.num_proxies, dtype=np.int32), xp.zeros(part.num_local_edges, np.uint8)
+    best, rounds = xp.full(part.num_proxies, -1), 0
+    for light, end in order.halves():
+        sources, places = ops.list_edges(part, order.of_nodes, parents, end, order.maximum, light)
+        edges, active = order.candidates(places, sources), xp.arange(places.size)
+        while (active := ops.choose(edges, active, parents, best)).size:
+            ops.join(edges, best, parents, in_forest)
+            backend(Cc, part.device).flatten(parents)
+            rounds += 1
+    return parents, in_forest, rounds
 
 
-def _first_of_each(keys: list[Key], components: Any, edges: Any, size: int) -> tuple[Any, Any]:
-    """Of each component that occurs, numbered below ``size``, the first of its edges; both as arrays."""
-    xp = xp_of(device_of(edges))
-    for key in keys:
-        values, first = key(edges), xp.full(size, LAST)
-        xp.minimum.at(first, components, values)
-        kept = values == take(first, components)
-        components, edges = compress(kept, components), compress(kept, edges)
-    return components, edges
+def _open_trees(part: Partition, sync: Sync, parents: Any, in_forest: Any) -> tuple[Any, Any, Any, Any]:
+    """Trees with nodes that other ranks have, too, fall apart: each of their nodes is a tree.
+
+    Returns the tree of each proxy, (proxies,) int32; the lowest gid of each tree; the places of edges in the forest,
+    inside trees, and of those that are now between trees.
+    """
+    xp, lists = xp_of(part.device), sync.plan.lists("any")
+    opened, names = xp.zeros(part.num_proxies, np.bool_), Label(part, np.int64, 0, MIN)
+    for lids in (*lists.mirrors, *lists.masters):
+        opened[parents[lids]] = True
+    opened = opened[parents]
+    trees = xp.where(opened, xp.arange(part.num_proxies, dtype=np.int32), parents)
+    names.values[:] = part.gids
+    backend(Cc, part.device).lower_roots(trees, names.values, names.updated)
+    places = xp.flatnonzero(in_forest.view(np.bool_))
+    left = opened[part.targets[places]]
+    return trees, names.values, places[~left], places[left]
 
 
-def _figures(part: Partition, sync: Sync, in_forest: Any) -> dict[str, Any]:
+def _figures(part: Partition, sync: Sync, places: Any) -> dict[str, Any]:
     """The weight, exact if weights are whole numbers and it is below 2^62, and the number of edges. Collective."""
-    edges = in_forest.nonzero()[0]
-    weights = in_forest[edges] if part.weights is None else part.weights[edges]
+    weights = xp_of(part.device).ones(places.size, np.int8) if part.weights is None else part.weights[places]
     floats = weights.dtype.kind == "f"
     whole, weight, members = sync.total(
-        0 if floats else total(weights), total_of_floats(weights.astype(np.float64)), edges.size
+        0 if floats else total(weights), total_of_floats(weights.astype(np.float64)), places.size
     )
     return {"weight": weight if floats or abs(weight) >= 2.0**62 else whole, "members": members}
 

@@ -43,6 +43,8 @@ RUNS = (
     ("cusp.apps.cc", "{graph}", "--verify"),
     ("cusp.apps.communities", "{graph}", "--verify"),
     ("cusp.apps.triangles", "{graph}", "--verify"),
+    ("cusp.apps.coloring", "{graph}", "--verify"),
+    ("cusp.apps.msf", "{graph}", "--verify"),
     ("cusp.apps.betweenness", "{graph}", "--sources", "4", "--verify"),
     ("cusp.apps.pagerank", "{graph}", "--verify"),
     ("cusp.apps.pagerank", "{graph}", "--unweighted", "--verify"),

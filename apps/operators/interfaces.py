@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from cusp.partition import Partition, transpose
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
     from cusp.apps.shared.graphs.undirected import RowPieces
-    from cusp.partition import Partition
 
 SPARSE = 5  # edges per node
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
-def is_sparse(part: "Partition") -> bool:
+def is_sparse(part: Partition) -> bool:
     """Whether a graph is a road map or another lattice, as a rule: searches have many levels, with few nodes each."""
     return part.num_edges < SPARSE * part.num_nodes
 
@@ -25,7 +25,7 @@ def is_sparse(part: "Partition") -> bool:
 _KEPT: dict[tuple[int, Any], Any] = {}
 
 
-def kept_with(part: "Partition", name: Any, make: Callable[[], Any]) -> Any:
+def kept_with(part: Partition, name: Any, make: Callable[[], Any]) -> Any:
     """What ``make()`` returned when this name was first asked for; it is kept as long as the partition."""
     key = id(part), name
     if key not in _KEPT:
@@ -39,7 +39,7 @@ def choose_delta(mean_weight: float, mean_degree: float) -> float:
     return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
 
 
-def width_of_steps(steps: np.ndarray, part: "Partition", whole: bool) -> float:
+def width_of_steps(steps: np.ndarray, part: Partition, whole: bool) -> float:
     """Width of a bucket of priorities; of those that are whole numbers at least 1.
 
     Parameters
@@ -82,7 +82,7 @@ class InEdges(NamedTuple):
     write: str
 
 
-def in_edges_of(part: "Partition") -> InEdges | None:
+def in_edges_of(part: Partition) -> InEdges | None:
     """The in-edges of this rank's proxies, or None if the partition has none.
 
     Those of a symmetric graph are its own rows: the reversed edges are the same set. So a pull there writes at the
@@ -93,6 +93,17 @@ def in_edges_of(part: "Partition") -> InEdges | None:
     if part.csc is None:
         return None
     return InEdges(part.csc.offsets, part.csc.sources, "src", "dst")
+
+
+def own_neighbours(part: Partition) -> tuple[Any, Any]:
+    """Of each proxy of an undirected graph, the masters of this rank that are its neighbours: offsets and lids.
+
+    Without mirrors, the rows of masters are what a transposition would make of them.
+    """
+    if part.num_proxies == part.num_masters:
+        return part.offsets, part.targets
+    csc = transpose(part)
+    return csc.offsets, csc.sources
 
 
 class Undirected(Protocol):

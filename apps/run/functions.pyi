@@ -414,8 +414,8 @@ def coloring(
     verify : check the answer by invariants, and raise VerificationError if it is wrong
     execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
     trace : a file for the timelines of this call, as ``--trace`` writes it
-    strategy : the order in which nodes choose: those with more edges first, or at random (default: largest-
-        first)
+    strategy : the order in which nodes choose: those with more neighbours first, or at random (default:
+        largest-first)
     seed : seed of everything random (default: 1)
     """
 

@@ -28,6 +28,8 @@ RUNS = {
     "sssp": {"source": 3},
     "cc": {},
     "kcore": {},
+    "coloring": {},
+    "msf": {},
     "triangles": {"per_node": True},
     "pagerank": {},
     "pagerank float32": {"precision": "float32"},

@@ -105,6 +105,8 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
         {"VALUE": "int", "RANKS": "Together"}, {"VALUE": "int", "RANKS": "Together", "RESIDENT": "1"},
     ],
     "cusp/apps/operators/batches/batches.cuh": [{}],
+    "cusp/apps/operators/choices/coloring.cuh": [{"RESIDENT": "1"}],
+    "cusp/apps/operators/choices/msf.cuh": [{"WEIGHT": weight} for weight in ("signed char", "float", "long long")],
     "cusp/apps/operators/samples/samples.cuh": [{"WALKER": "6", "ROUND": "16"}],
     "cusp/apps/operators/sums/betweenness.cuh": [{}],
     "cusp/apps/operators/sums/rows.cuh": [

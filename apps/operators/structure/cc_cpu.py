@@ -36,7 +36,7 @@ def _root(parents, lid):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _unite(alone, parents, one, other):  # type: ignore[no-untyped-def]
+def unite(alone, parents, one, other):  # type: ignore[no-untyped-def]
     """The root of what now is one tree. Of two roots the higher gets the lower as its parent.
 
     If it has just got another parent, that one and the lower are left to unite: it keeps the lowest of them.
@@ -92,7 +92,7 @@ def _link_next(alone, edges, first, offsets, targets, parents):  # type: ignore[
         source = first + row
         for edge in range(offsets[row] + 1, min(offsets[row] + edges, offsets[row + 1])):
             if parents[source] != parents[targets[edge]]:
-                _unite(alone, parents, source, targets[edge])
+                unite(alone, parents, source, targets[edge])
 
 
 def most_frequent(rare: int, parents: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def _link_others(alone, twice, first, skipped, offsets, targets, parents):  # ty
             root = _root(parents, first + row)
             for edge in range(offsets[row], offsets[row + 1]):
                 if not (twice and targets[edge] > first + row) and parents[targets[edge]] != root:
-                    root = _unite(alone, parents, root, targets[edge])
+                    root = unite(alone, parents, root, targets[edge])
 
 
 def flatten(parents: Any) -> None:

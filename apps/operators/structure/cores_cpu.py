@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cusp.apps.operators.interfaces import own_neighbours
 from cusp.kernels.bits import first_bit
-from cusp.partition import Partition, transpose
+from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import get_bit, no_bits, set_bit
 
@@ -31,10 +32,9 @@ class CoresPlan:
 
 
 def plan_cores(part: Partition) -> CoresPlan:
-    csc = transpose(part)
     highest = int(part.degrees.max(initial=0))
     queue, counts = np.empty(part.num_masters + 1, np.int32), np.empty(highest + 1, np.int32)
-    return CoresPlan(csc.offsets, csc.sources, queue, no_bits(part.num_masters), counts)
+    return CoresPlan(*own_neighbours(part), queue, no_bits(part.num_masters), counts)
 
 
 def lower_cores(part: Partition, plan: CoresPlan, lowered: np.ndarray, cores: np.ndarray, updated: np.ndarray) -> None:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
-from cusp.apps.operators.interfaces import is_sparse
+from cusp.apps.operators.interfaces import is_sparse, own_neighbours
 from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.kernels.bits import prefetch, prefetch_to_write, unsigned
-from cusp.partition import Partition, transpose
+from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import ALL, few, many, num_threads
 from gluon.device_cpu import get_bit, move_bits, set_bit, set_bit_atomic
@@ -71,15 +71,10 @@ class KcorePlan:
 
 
 def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
-    """Without mirrors, the rows of masters are what a transposition would make of them."""
-    rows = part.offsets, part.targets
-    if part.num_proxies > part.num_masters:
-        csc = transpose(part)
-        rows = csc.offsets, csc.sources
     mirrored = Label(part, np.uint8, 0, MAX)
     for lids in sync.plan.any.masters:
         mirrored.mark(lids)
-    return KcorePlan(*rows, mirrored.updated, np.zeros(part.num_proxies + 1, np.int32))
+    return KcorePlan(*own_neighbours(part), mirrored.updated, np.zeros(part.num_proxies + 1, np.int32))
 
 
 def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:

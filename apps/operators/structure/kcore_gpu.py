@@ -7,9 +7,10 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, queue_for
+from cusp.apps.operators.interfaces import own_neighbours
 from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, load, struct
-from cusp.partition import Partition, transpose
+from cusp.partition import Partition
 from cusp.runtime import progress
 from cusp.runtime.devices import to_host
 from gluon.label import Label
@@ -55,11 +56,7 @@ class KcorePlan:
 
 
 def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
-    """Without mirrors, the rows of masters are what a transposition would make of them."""
-    rows = part.offsets, part.targets
-    if part.num_proxies > part.num_masters:
-        csc = transpose(part)
-        rows = csc.offsets, csc.sources
+    rows = own_neighbours(part)
     queue = queue_for(total(rows[0][1:] > rows[0][:-1]), part.num_local_edges, 2)
     degrees, lists = cp.empty(part.num_masters, np.int32), cp.empty((2, part.num_masters), np.int32)
     mirrored = Label(part, np.uint8, 0, MAX)

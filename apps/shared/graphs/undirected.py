@@ -1,7 +1,8 @@
 """A partition taken as undirected: every master has its whole neighbourhood on its rank."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from cusp.partition import Partition, transpose
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
+from gluon.plan import SyncPlan, make_plan
+from gluon.sync import Sync
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,21 @@ class RowPieces:
     places: Any
     nodes: Any
     weights: Any
+
+
+class UndirectedGraph(NamedTuple):
+    """The graph without directions, loops and parallel edges, with its sync plan and what is prepared for it."""
+
+    part: Partition
+    plan: SyncPlan
+    prepared: Any
+
+
+def undirected_graph(part: Partition, sync: Sync, prepare: Callable[[Partition, Sync], Any]) -> UndirectedGraph:
+    """The undirected graph without weights, and what ``prepare`` makes of it. Collective."""
+    graph = as_undirected(part, sync.comm, weights=False)
+    plan = make_plan(graph, sync.comm, sync.plan.transport)
+    return UndirectedGraph(graph, plan, prepare(graph, sync.on(plan)))
 
 
 def as_undirected(part: Partition, comm: MPI.Intracomm, weights: bool = True) -> Partition:
