@@ -10,6 +10,7 @@ import numpy as np
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.samples.interfaces import Samples
+from cusp.apps.shared.graphs.edge_numbers import edge_numbers
 from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, WEIGHT, as_marks, whole_rows
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.errors import OptionError, shortened, together
@@ -34,6 +35,8 @@ class Sample:
         Places in ``node``: of the end of an edge that was found, and of the end that it was drawn for.
     weight : (edges,) int64 or float64, or None
         Of the edges, if they were drawn by weight or time.
+    edge : (edges,) int64, or None
+        Their numbers, if these were asked for.
     num_nodes : list of int
         Seeds, and new nodes of each hop.
     num_edges : list of int
@@ -44,6 +47,7 @@ class Sample:
     row: Any
     col: Any
     weight: Any
+    edge: Any
     num_nodes: list[int]
     num_edges: list[int]
 
@@ -65,6 +69,8 @@ class Sampler:
         An edge may be drawn several times; else a node that has no more edges than are wanted gives all of them.
     incoming : bool
         Draw in-edges instead of out-edges.
+    numbered : bool
+        Tell the numbers of edges: see :func:`~cusp.apps.shared.graphs.edge_numbers.edge_numbers`.
     seed : int
 
     Raises
@@ -83,7 +89,7 @@ class Sampler:
 
     def __init__(
         self, part: Partition, comm: MPI.Intracomm, fan_out: Iterable[int], *, by: str = UNIFORM, replace: bool = False,
-        incoming: bool = False, seed: int = 1,
+        incoming: bool = False, numbered: bool = False, seed: int = 1,
     ) -> None:  # fmt: skip
         self.fan_out = [int(each) for each in fan_out]
         with together(comm):
@@ -93,7 +99,8 @@ class Sampler:
                 )
             if by not in (UNIFORM, WEIGHT, TIME):
                 raise OptionError(f"by={by!r}: choose one of {UNIFORM}, {WEIGHT}, {TIME}")
-        self._whole, self._comm, self._by = whole_rows(part, comm, by, incoming), comm, by
+        numbers = edge_numbers(part, comm) if numbered else None
+        self._whole, self._comm, self._by = whole_rows(part, comm, by, incoming, numbers), comm, by
         self._ops, self._build = backend(Samples, part.device), backend(Build, part.device)
         self._replace, self._key = replace, key_of(seed)
 
@@ -122,8 +129,8 @@ class Sampler:
         for fan_out in self.fan_out:
             edges = self._expand(fresh, keys, limits, fan_out)
             grown = self._ops.number(known, [others for others, _, _ in edges])
-            for old, new, (nodes, rows), (_, origins, weights), hops in zip(known, fresh, grown, edges, found):
-                hops.append((rows, origins + (old.size - new.size), weights, nodes.size - old.size))
+            for old, new, (nodes, rows), (_, origins, more), hops in zip(known, fresh, grown, edges, found):
+                hops.append((nodes.size - old.size, rows, origins + (old.size - new.size), *more))
             fresh = [nodes[old.size :] for old, (nodes, _) in zip(known, grown)]
             known = [nodes for nodes, _ in grown]
         return [self._sample_of(*one) for one in zip(seeds, known, found)]
@@ -131,10 +138,9 @@ class Sampler:
     @property
     def nothing(self) -> Sample:
         """A sample without nodes."""
-        none = self._joined([])
-        weights = self._whole.weights
-        hops = len(self.fan_out)
-        return Sample(none, none, none, None if weights is None else weights[:0], [0] * (hops + 1), [0] * hops)
+        none, hops = self._joined([]), len(self.fan_out)
+        weight, edge = self._known([values[:0] for values in self._whole.columns[1:]])
+        return Sample(none, none, none, weight, edge, [0] * (hops + 1), [0] * hops)
 
     def _seeds(self, number: int, nodes: Any) -> Any:
         """The seeds of a batch on the device.
@@ -185,7 +191,7 @@ class Sampler:
         )
         rows = np.cumsum([some.size for some in asked])
         bounds = to_host(offsets_of(sizes)[move(rows, whole.device)])
-        answers = [take(values, edges) for values in (whole.rows.ends, whole.weights) if values is not None]
+        answers = [take(values, edges) for values in whole.columns]
         sizes = joined(build.all_to_all(comm, pieces(sizes, rows)))
         answers = [joined(build.all_to_all(comm, pieces(values, bounds))) for values in answers]
         offsets, answers = self._in_order(order, sizes, answers)
@@ -193,9 +199,9 @@ class Sampler:
         first = np.cumsum([0] + [some.size for some in fresh])
         bounds = to_host(offsets[move(first, whole.device)]).tolist()
         spans = [slice(*span) for span in zip(bounds, bounds[1:])]
-        weights = [None if len(answers) == 1 else answers[1][span] for span in spans]
         return [
-            (answers[0][span], origins[span] - int(begin), weight) for span, begin, weight in zip(spans, first, weights)
+            (answers[0][span], origins[span] - int(begin), [values[span] for values in answers[1:]])
+            for span, begin in zip(spans, first)
         ]
 
     def _in_order(self, order: Any, sizes: Any, arrived: list[Any]) -> tuple[Any, list[Any]]:
@@ -214,8 +220,13 @@ class Sampler:
         return joined(parts) if parts else xp_of(self._whole.device).empty(0, dtype)
 
     def _sample_of(self, seeds: Any, nodes: Any, hops: list[Any]) -> Sample:
-        rows, cols, weights, sizes = map(list, zip(*hops))
+        sizes, rows, cols, *more = map(list, zip(*hops))
+        weight, edge = self._known([joined(values) for values in more])
         return Sample(
-            self._whole.gids(nodes), joined(rows), joined(cols), None if weights[0] is None else joined(weights),
-            [seeds.size, *sizes], [some.size for some in rows],
+            self._whole.gids(nodes), joined(rows), joined(cols), weight, edge, [seeds.size, *sizes],
+            [some.size for some in rows],
         )  # fmt: skip
+
+    def _known(self, values: list[Any]) -> list[Any]:
+        """Weights and numbers of edges, each None if it is not kept."""
+        return [None if kept is None else values.pop(0) for kept in (self._whole.weights, self._whole.numbers)]
