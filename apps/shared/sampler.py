@@ -145,10 +145,10 @@ class Sampler:
             sizes = sizes + np.diff(new[1])
         node = self._by_batch(hops)
         columns = [self._by_batch([(arrays[k], ends) for arrays, ends in drawn]) for k in range(1 + len(whole.columns))]
-        sizes = [np.diff([bounds for _, bounds in parts], axis=1).T.tolist() for parts in (hops, drawn)]
+        counts = [np.diff([bounds for _, bounds in parts], axis=1).T.tolist() for parts in (hops, drawn)]
         return [
             Sample(whole.gids(nodes), row, col, *self._known(more), num_nodes, num_edges)
-            for nodes, row, col, *more, num_nodes, num_edges in zip(node, *columns, *sizes)
+            for nodes, row, col, *more, num_nodes, num_edges in zip(node, *columns, *counts)
         ]
 
     @property
