@@ -1,5 +1,7 @@
 """The programs of docs/how-to/learning.md: with PyG where it is installed, their loader also without."""
 
+import json
+import pickle
 import re
 import sys
 from collections import Counter
@@ -13,7 +15,9 @@ import parts
 import pytest
 from scipy.stats import chi2_contingency
 
+from cusp.apps.shared.pyg_folders import write_pyg
 from cusp.apps.shared.sampler import Sampler
+from cusp.errors import InputError
 
 TIMES, RARE = 4000, 1e-3  # seeds are fixed
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "learning.md"
@@ -28,8 +32,10 @@ def run(text: str, names: dict[str, Any]) -> dict[str, Any]:
 
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy in the place of torch."""
+    torch = {"from_dlpack": np.from_dlpack, "stack": np.stack, "from_numpy": np.asarray}
+    torch["save"] = lambda content, file: Path(file).write_bytes(pickle.dumps(content))
     for name, functions in (
-        ("torch", {"from_dlpack": np.from_dlpack, "stack": np.stack}), ("torch_geometric", {}),
+        ("torch", torch), ("torch_geometric", {}),
         ("torch_geometric.data", {"Data": SimpleNamespace}),
     ):  # fmt: skip
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
@@ -73,6 +79,61 @@ def test_training(comm, shared_tmp, monkeypatch, capsys):
     model = [parameter.tolist() for parameter in found["model"].parameters()]
     assert comm.allgather(model) == [model] * comm.size
     assert comm.rank or float(capsys.readouterr().out.rstrip("%\n")) > 85
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "iec", "cvc"])
+def test_folders(comm, shared_tmp, monkeypatch, policy):
+    """Each edge is in the part of its target, sorted by target, with its number, weight and features."""
+    without_torch(monkeypatch)
+    folder, graph, edges = write_folders(comm, shared_tmp, policy)
+    node_map, edge_map = (pickle.loads((folder / f"{name}.pt").read_bytes()) for name in ("node_map", "edge_map"))
+    assert json.loads((folder / "META.json").read_text())["num_parts"] == comm.size
+    one, nodes, more = (
+        pickle.loads((folder / f"part_{comm.rank}" / f"{name}.pt").read_bytes())
+        for name in ("graph", "node_feats", "edge_feats")
+    )
+    number = one["edge_id"]
+    assert np.array_equal(np.flatnonzero(node_map == comm.rank), nodes["global_id"])
+    assert np.array_equal(np.flatnonzero(edge_map == comm.rank), np.sort(number))
+    assert np.array_equal(node_map[one["col"]], np.full(number.size, comm.rank)) and np.all(np.diff(one["col"]) >= 0)
+    assert np.array_equal(np.stack([one["row"], one["col"], more["feats"]["edge_attr"][:, 0]], axis=1), edges[number])
+    assert np.array_equal(more["feats"]["twice"], number * 2) and np.array_equal(more["global_id"], number)
+    assert np.array_equal(nodes["feats"]["x"], nodes["global_id"][:, None] * 1.5)
+    for what in "nodes", "edges":
+        with pytest.raises(InputError, match=f"{what}: 'x' has 7 rows"):
+            write_pyg(part_of(comm, graph, policy), comm, str(folder), **{what: {"x": np.zeros(7)}})
+
+
+@pytest.mark.mpi
+def test_folders_in_pyg(comm, shared_tmp):
+    """PyG loads them."""
+    stores = pytest.importorskip("torch_geometric.distributed")
+    folder, _, edges = write_folders(comm, shared_tmp, "cvc")
+    graph = stores.LocalGraphStore.from_partition(str(folder), comm.rank)
+    features = stores.LocalFeatureStore.from_partition(str(folder), comm.rank)
+    (attribute,) = graph.get_all_edge_attrs()
+    number, own = graph.get_edge_id(attribute).numpy(), features.get_global_id(None).numpy()
+    assert np.array_equal(np.stack(graph.get_edge_index(attribute), axis=1), edges[number, :2])
+    assert np.array_equal(features.get_tensor((None, None), "edge_attr")[:, 0], edges[number, 2])
+    assert np.array_equal(features.get_tensor(None, "x")[:, 0], own * 1.5)
+    assert np.all(graph.get_partition_ids_from_nids(own).numpy() == comm.rank)
+    assert np.all(graph.get_partition_ids_from_eids(number).numpy() == comm.rank)
+
+
+def part_of(comm: Any, graph: graphs.Graph, policy: str) -> Any:
+    """A partition of a graph in memory."""
+    columns = graph.sources, graph.targets, graph.weights
+    return parts.partitioner.partition_graph(columns, parts.policy_of(policy), comm)
+
+
+def write_folders(comm: Any, folder: Path, policy: str) -> tuple[Path, graphs.Graph, np.ndarray]:
+    """Folders for PyG, of which graph, and its edges and weights by number."""
+    graph = graphs.random_directed(50, 400)
+    features = {"x": np.arange(graph.num_nodes)[:, None] * 1.5}
+    part = part_of(comm, graph, policy)
+    write_pyg(part, comm, str(folder / "pyg"), features, {"twice": np.arange(graph.num_edges) * 2})
+    return folder / "pyg", graph, np.array(graph.triples())
 
 
 def test_beside_pyg(comm):
