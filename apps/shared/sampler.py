@@ -26,7 +26,9 @@ MOST = 1 << 20  # edges of a node that are drawn
 
 @dataclass(frozen=True)
 class Sample:
-    """Nodes around the seeds of a batch, and edges between them. Its arrays are on the device of the rank.
+    """Nodes around the seeds of a batch, and edges between them.
+
+    Its arrays are on the device of the rank; they are parts of those of all batches that were drawn by the same call.
 
     Attributes
     ----------

@@ -125,9 +125,10 @@ def whole_rows(
 def _gather(part: Partition, comm: MPI.Intracomm, by: str, incoming: bool, numbers: np.ndarray | None) -> WholeRows:
     host, bits, marks = part.on("cpu"), max(part.num_nodes - 1, 1).bit_length(), None
     csc = Csc(host.offsets, host.targets, host.weights)
-    if incoming:
+    if incoming and numbers is None:
         csc = host.csc or transpose(host)
-        numbers = None if numbers is None else transpose(replace(host, weights=numbers)).weights
+    elif incoming:  # both alike, also where parallel edges come in another order in a CSC from a GPU
+        csc, numbers = transpose(host), transpose(replace(host, weights=numbers)).weights
     offsets, others = csc.offsets, csc.sources
     if by != UNIFORM:
         with together(comm):
