@@ -46,7 +46,7 @@ def sample(part: Partition, sync: Sync, prepared: Prepared, size: int, until: fl
         samples += sampler.sample(batches, np.inf if until is None else until)
         sync.end_round()
     none = sampler.nothing
-    names = [name for name in ("node", "row", "col", "weight") if getattr(none, name) is not None]
+    names = [name for name in ("node", "row", "col", "weight", "edge") if getattr(none, name) is not None]
     arrays = {name: joined([getattr(one, name) for one in (none, *samples)]) for name in names}
     for name in "num_nodes", "num_edges":
         arrays[name] = np.array([getattr(one, name) for one in (none, *samples)], np.int64)[1:]
@@ -66,7 +66,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Prepare
     if options.weighted and options.until is not None:
         raise OptionError("--weighted, --until: weights are shares or times, not both; leave out one of them")
     by = TIME if options.until is not None else WEIGHT if options.weighted else UNIFORM
-    how = {"by": by, "replace": options.replace, "incoming": options.incoming, "seed": options.seed}
+    how = {"by": by, "replace": options.replace, "incoming": options.incoming}
+    how |= {"numbered": options.numbered, "seed": options.seed}
     sampler = Sampler(part, sync.comm, options.fan_out, **how)
     return sampler, np.array(choose_sources(part, sync, options)[0], np.int64)
 
@@ -104,6 +105,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", type=time, metavar="TIME", help="weights are times: draw only edges up to this one")
     parser.add_argument("--replace", action="store_true", help="an edge may be drawn several times")
     parser.add_argument("--incoming", action="store_true", help="draw in-edges instead of out-edges")
+    parser.add_argument("--numbered", action="store_true", help="tell the number of each edge")
 
 
 APP = App(

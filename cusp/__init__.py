@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for editors: what is looked up below
     from cusp.apps.run.function import function_of as function_of
     from cusp.apps.run.partitioned_graph import PartitionedGraph as PartitionedGraph
     from cusp.apps.run.result import Result as Result
+    from cusp.apps.shared.pyg_folders import write_pyg as write_pyg
     from cusp.apps.shared.sampler import Sample as Sample
     from cusp.apps.shared.sampler import Sampler as Sampler
     from cusp.apps.verify import VerificationError as VerificationError
@@ -49,6 +50,7 @@ _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
     "betweenness closeness eigenvector katz hits mis coloring msf similarity table paths sample walks",
     "cusp.apps.run.function": "function_of",
+    "cusp.apps.shared.pyg_folders": "write_pyg",
     "cusp.apps.shared.sampler": "Sample Sampler",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",
     "cusp.apps.run.result": "Result",

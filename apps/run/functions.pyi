@@ -517,6 +517,7 @@ def sample(
     until: float | None = None,
     replace: bool = False,
     incoming: bool = False,
+    numbered: bool = False,
     seed: int = 1,
 ) -> Result:
     """Samples of neighbours, hop by hop, for learning on graphs: batches of nodes, with some of the edges around them.
@@ -533,6 +534,7 @@ def sample(
     until : weights are times: draw only edges up to this one
     replace : an edge may be drawn several times
     incoming : draw in-edges instead of out-edges
+    numbered : tell the number of each edge
     seed : seed of everything random (default: 1)
     """
 

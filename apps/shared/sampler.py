@@ -10,10 +10,12 @@ import numpy as np
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.samples.interfaces import Samples
+from cusp.apps.shared.graphs.edge_numbers import edge_numbers
 from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, WEIGHT, as_marks, whole_rows
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.errors import OptionError, shortened, together
 from cusp.kernels.arrays import by_rank, joined, offsets_of, take
+from cusp.kernels.bits import GOLDEN, mix
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.exchange import pieces
@@ -24,7 +26,9 @@ MOST = 1 << 20  # edges of a node that are drawn
 
 @dataclass(frozen=True)
 class Sample:
-    """Nodes around the seeds of a batch, and edges between them. Its arrays are on the device of the rank.
+    """Nodes around the seeds of a batch, and edges between them.
+
+    Its arrays are on the device of the rank; they are parts of those of all batches that were drawn by the same call.
 
     Attributes
     ----------
@@ -34,6 +38,8 @@ class Sample:
         Places in ``node``: of the end of an edge that was found, and of the end that it was drawn for.
     weight : (edges,) int64 or float64, or None
         Of the edges, if they were drawn by weight or time.
+    edge : (edges,) int64, or None
+        Their numbers, if these were asked for.
     num_nodes : list of int
         Seeds, and new nodes of each hop.
     num_edges : list of int
@@ -44,6 +50,7 @@ class Sample:
     row: Any
     col: Any
     weight: Any
+    edge: Any
     num_nodes: list[int]
     num_edges: list[int]
 
@@ -65,6 +72,8 @@ class Sampler:
         An edge may be drawn several times; else a node that has no more edges than are wanted gives all of them.
     incoming : bool
         Draw in-edges instead of out-edges.
+    numbered : bool
+        Tell the numbers of edges: see :func:`~cusp.apps.shared.graphs.edge_numbers.edge_numbers`.
     seed : int
 
     Raises
@@ -83,7 +92,7 @@ class Sampler:
 
     def __init__(
         self, part: Partition, comm: MPI.Intracomm, fan_out: Iterable[int], *, by: str = UNIFORM, replace: bool = False,
-        incoming: bool = False, seed: int = 1,
+        incoming: bool = False, numbered: bool = False, seed: int = 1,
     ) -> None:  # fmt: skip
         self.fan_out = [int(each) for each in fan_out]
         with together(comm):
@@ -93,7 +102,8 @@ class Sampler:
                 )
             if by not in (UNIFORM, WEIGHT, TIME):
                 raise OptionError(f"by={by!r}: choose one of {UNIFORM}, {WEIGHT}, {TIME}")
-        self._whole, self._comm, self._by = whole_rows(part, comm, by, incoming), comm, by
+        numbers = edge_numbers(part, comm) if numbered else None
+        self._whole, self._comm, self._by = whole_rows(part, comm, by, incoming, numbers), comm, by
         self._ops, self._build = backend(Samples, part.device), backend(Build, part.device)
         self._replace, self._key = replace, key_of(seed)
 
@@ -112,46 +122,57 @@ class Sampler:
         OptionError
             On every rank: there is no such node, or one is twice in a batch; ``until`` is no time.
         """
+        whole, count = self._whole, len(batches)
         with together(self._comm):
-            seeds = [self._seeds(number, nodes) for number, nodes in batches.items()]
-            limits = self._limits(until, len(seeds))
-        keys = splitmix64(np.array([*batches], np.int64), self._key)
-        addresses = self._whole.addresses(self._joined(seeds), self._comm)
-        known = fresh = pieces(addresses, np.cumsum([nodes.size for nodes in seeds]))
-        found: list[list[Any]] = [[] for _ in seeds]
+            seeds = [self._on_device(nodes) for nodes in batches.values()]
+            limits = self._limits(until, count)
+        keys = move(splitmix64(np.array([*batches], np.int64), self._key), whole.device)
+        bounds = np.cumsum([0, *(some.size for some in seeds)])
+        nodes = whole.addresses(self._joined(seeds), self._comm)
+        with together(self._comm):
+            self._check_distinct([*batches], nodes, bounds)
+        hops, drawn, sizes = [(nodes, bounds)], [], np.diff(bounds)
         for fan_out in self.fan_out:
-            edges = self._expand(fresh, keys, limits, fan_out)
-            grown = self._ops.number(known, [others for others, _, _ in edges])
-            for old, new, (nodes, rows), (_, origins, weights), hops in zip(known, fresh, grown, edges, found):
-                hops.append((rows, origins + (old.size - new.size), weights, nodes.size - old.size))
-            fresh = [nodes[old.size :] for old, (nodes, _) in zip(known, grown)]
-            known = [nodes for nodes, _ in grown]
-        return [self._sample_of(*one) for one in zip(seeds, known, found)]
+            nodes, bounds = hops[-1]
+            batch = self._rows_of(move(bounds, whole.device))
+            offsets, (ends, *more) = self._expand(
+                nodes, keys[batch], None if limits is None else limits[batch], fan_out
+            )
+            bounds = to_host(offsets[move(bounds, whole.device)])
+            new, row = self._ops.number(hops, ends, bounds, whole.bits)
+            shift = move(sizes - hops[-1][1][1:], whole.device)
+            place = self._build.xp.arange(nodes.size) + shift[batch]
+            drawn.append(([row, take(place, self._rows_of(offsets)), *more], bounds))
+            hops.append(new)
+            sizes = sizes + np.diff(new[1])
+        node = self._by_batch(hops)
+        columns = [self._by_batch([(arrays[k], ends) for arrays, ends in drawn]) for k in range(1 + len(whole.columns))]
+        counts = [np.diff([bounds for _, bounds in parts], axis=1).T.tolist() for parts in (hops, drawn)]
+        return [
+            Sample(whole.gids(nodes), row, col, *self._known(more), num_nodes, num_edges)
+            for nodes, row, col, *more, num_nodes, num_edges in zip(node, *columns, *counts)
+        ]
 
     @property
     def nothing(self) -> Sample:
         """A sample without nodes."""
-        none = self._joined([])
-        weights = self._whole.weights
-        hops = len(self.fan_out)
-        return Sample(none, none, none, None if weights is None else weights[:0], [0] * (hops + 1), [0] * hops)
+        none, hops = self._joined([]), len(self.fan_out)
+        more = [values[:0] for values in self._whole.columns[1:]]
+        return Sample(none, none, none, *self._known(more), [0] * (hops + 1), [0] * hops)
 
-    def _seeds(self, number: int, nodes: Any) -> Any:
-        """The seeds of a batch on the device.
+    def _on_device(self, nodes: Any) -> Any:
+        return move(nodes if hasattr(nodes, "get") else np.asarray(nodes), self._whole.device).astype(np.int64)
 
-        Raises
-        ------
-        OptionError
-            A node is in it twice.
-        """
-        seeds = move(nodes if hasattr(nodes, "get") else np.asarray(nodes), self._whole.device).astype(np.int64)
-        ((distinct, _),) = self._ops.number([seeds[:0]], [seeds])
-        if distinct.size < seeds.size:
-            raise OptionError(f"batch {number}: of its {seeds.size:,} nodes only {distinct.size:,} are distinct")
-        return seeds
+    def _check_distinct(self, batches: list[int], seeds: Any, bounds: np.ndarray) -> None:
+        """Raise OptionError if a node is twice in a batch."""
+        none = seeds[:0], bounds * 0
+        (_, distinct), _ = self._ops.number([none], seeds, bounds, self._whole.bits)
+        for batch, size, found in zip(batches, np.diff(bounds), np.diff(distinct)):
+            if found < size:
+                raise OptionError(f"batch {batch}: of its {size:,} nodes only {found:,} are distinct")
 
-    def _limits(self, until: Any, count: int) -> np.ndarray | None:
-        """(batches,) int64: the marks up to which edges count."""
+    def _limits(self, until: Any, count: int) -> Any:
+        """(batches,) int64, on the device: the marks up to which edges count; None if all do."""
         limits = [*until] if isinstance(until, Iterable) else [until] * count
         if len(limits) != count or any(limit != limit for limit in limits):
             raise OptionError(f"until={shortened(until)}: expected a number, or one for each of {count} batches")
@@ -160,43 +181,32 @@ class Sampler:
                 raise OptionError(f"until={shortened(until)}: is for by={TIME!r}")
             return None
         if self._whole.weights.dtype != np.int64:
-            return as_marks(np.array(limits, np.float64))
+            return move(as_marks(np.array(limits, np.float64)), self._whole.device)
         lowest, highest = -(2**63), 2**63 - 1
-        return np.array([math.floor(limit) if lowest <= limit <= highest else highest if limit > 0 else lowest
-                         for limit in limits], np.int64)  # fmt: skip
+        marks = [math.floor(limit) if lowest <= limit <= highest else highest if limit > 0 else lowest
+                 for limit in limits]  # fmt: skip
+        return move(np.array(marks, np.int64), self._whole.device)
 
-    def _expand(self, fresh: list[Any], keys: np.ndarray, limits: np.ndarray | None, fan_out: int) -> list[Any]:
-        """For each batch the other ends of edges, the places of their nodes in ``fresh``, and weights. Collective."""
+    def _expand(self, nodes: Any, keys: Any, until: Any, fan_out: int) -> tuple[Any, list[Any]]:
+        """Where the edges drawn for each node begin, and what is known of these. Collective."""
         whole, comm, build = self._whole, self._comm, self._build
-        nodes = self._joined(fresh)
         order, ends = by_rank(nodes >> whole.bits, comm.size)
 
-        def ask(values: list[Any], dtype: Any) -> list[Any]:
-            return build.all_to_all(comm, pieces(self._joined(values, dtype)[order], ends))
+        def ask(values: Any) -> list[Any]:
+            return build.all_to_all(comm, pieces(values[order], ends))
 
-        gids = [whole.gids(some) for some in fresh]
-        asked = ask(gids, np.int64)
-        lots = joined(ask([splitmix64(some, int(key)) for some, key in zip(gids, keys)], np.uint64))
-        until = None
-        if limits is not None:
-            until = joined(ask([build.xp.full(some.size, limit) for some, limit in zip(gids, limits)], np.int64))
-        sizes, edges = self._ops.draw(
-            whole.rows, whole.lid_map.lids(joined(asked)), lots, fan_out, self._replace, until
-        )
+        gids = whole.gids(nodes)
+        asked, lots = ask(gids), self._joined(ask(mix(gids.astype(np.uint64) * GOLDEN + keys)))
+        until = None if until is None else self._joined(ask(until))
+        lids = whole.lid_map.lids(self._joined(asked))
+        sizes, edges, others = self._ops.draw(whole.rows, lids, lots, fan_out, self._replace, until)
         rows = np.cumsum([some.size for some in asked])
         bounds = to_host(offsets_of(sizes)[move(rows, whole.device)])
-        answers = [take(values, edges) for values in (whole.rows.ends, whole.weights) if values is not None]
-        sizes = joined(build.all_to_all(comm, pieces(sizes, rows)))
-        answers = [joined(build.all_to_all(comm, pieces(values, bounds))) for values in answers]
-        offsets, answers = self._in_order(order, sizes, answers)
-        origins = backend(Undirected, whole.device).rows_of_edges(offsets).astype(np.int64)
-        first = np.cumsum([0] + [some.size for some in fresh])
-        bounds = to_host(offsets[move(first, whole.device)]).tolist()
-        spans = [slice(*span) for span in zip(bounds, bounds[1:])]
-        weights = [None if len(answers) == 1 else answers[1][span] for span in spans]
-        return [
-            (answers[0][span], origins[span] - int(begin), weight) for span, begin, weight in zip(spans, first, weights)
-        ]
+        answers = [others, *(take(values, edges) for values in whole.columns[1:])]
+        sizes = self._joined(build.all_to_all(comm, pieces(sizes, rows)))
+        return self._in_order(
+            order, sizes, [self._joined(build.all_to_all(comm, pieces(values, bounds))) for values in answers]
+        )
 
     def _in_order(self, order: Any, sizes: Any, arrived: list[Any]) -> tuple[Any, list[Any]]:
         """Offsets of the rows of all nodes that were asked for, and what came for these, in their own order."""
@@ -211,11 +221,21 @@ class Sampler:
         return offsets, rows
 
     def _joined(self, parts: list[Any], dtype: Any = np.int64) -> Any:
+        if len(parts) == 1:  # what a rank gives to itself need not be copied
+            return parts[0]
         return joined(parts) if parts else xp_of(self._whole.device).empty(0, dtype)
 
-    def _sample_of(self, seeds: Any, nodes: Any, hops: list[Any]) -> Sample:
-        rows, cols, weights, sizes = map(list, zip(*hops))
-        return Sample(
-            self._whole.gids(nodes), joined(rows), joined(cols), None if weights[0] is None else joined(weights),
-            [seeds.size, *sizes], [some.size for some in rows],
-        )  # fmt: skip
+    def _rows_of(self, offsets: Any) -> Any:
+        return backend(Undirected, self._whole.device).rows_of_edges(offsets)
+
+    def _by_batch(self, parts: list[tuple[Any, np.ndarray]]) -> list[Any]:
+        """For each batch what it has of each part, one after the other; parts come with where batches begin."""
+        spans = [[*zip(bounds.tolist(), bounds[1:].tolist())] for _, bounds in parts]
+        each = [values[slice(*span)] for turn in zip(*spans) for (values, _), span in zip(parts, turn)]
+        ends = np.cumsum(np.sum([np.diff(bounds) for _, bounds in parts], axis=0))
+        return pieces(self._joined(each, parts[0][0].dtype), ends)
+
+    def _known(self, values: list[Any]) -> tuple[Any, Any]:
+        """Weights and numbers of edges, each None if it is not kept."""
+        weight = None if self._whole.weights is None else values.pop(0)
+        return weight, None if self._whole.numbers is None else values.pop(0)

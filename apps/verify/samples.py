@@ -53,6 +53,12 @@ def verify_samples(
     parallel, times = _count_edges(part, sync.comm, *ends), _times(col, node[row])
     raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", *ends))
     raise_first(sync, _tell((times > parallel) & (not replace), "drawn too often: an edge from {} to {}", *ends))
+    if "edge" in found:
+        number, first = found["edge"], _count_before(part, sync.comm, *ends)
+        wrong = (number < first) | (number >= first + parallel)
+        raise_first(sync, _tell(wrong, "{} is not the number of an edge from {} to {}", number, *ends))
+        twice = _times(np.arange(drawn.size).repeat(drawn), number) > 1
+        raise_first(sync, _tell(twice & (not replace), "drawn twice in a batch is edge {}", number))
     degrees, wanted = _degrees(part, sync.comm, node, incoming), np.array([*fan_out, 0])[hop]
     most = np.where(wanted < 0, degrees, np.where(replace & (degrees > 0), wanted, np.minimum(degrees, wanted)))
     taken = np.bincount(col, minlength=node.size)
@@ -104,6 +110,21 @@ def _count_edges(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targ
         source, target = (part.lid_map.lids(some).astype(np.int64) for some in asked.reshape(2, -1))
         pairs = np.where((source < 0) | (target < 0), -1, source << 32 | target)
         return np.searchsorted(known, pairs, side="right") - np.searchsorted(known, pairs)
+
+    return _ask_all(comm, np.concatenate([sources, targets]), count)
+
+
+def _count_before(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """(n,) int64: how many edges of the graph come before each pair, sorted by source and target. Collective."""
+    gids, offsets = to_host(part.gids), to_host(part.offsets)
+    known = np.sort(gids)
+    place = np.searchsorted(known, gids)
+    edges = np.sort(place.repeat(np.diff(offsets)) << 32 | place[to_host(part.targets)])
+
+    def count(asked: np.ndarray) -> np.ndarray:
+        source, target = np.searchsorted(known, asked.reshape(2, -1))
+        here = np.isin(asked[: source.size], known)
+        return np.searchsorted(edges, source << 32 | target * here)
 
     return _ask_all(comm, np.concatenate([sources, targets]), count)
 

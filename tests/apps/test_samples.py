@@ -35,13 +35,13 @@ def numbers(key: int) -> Iterator[float]:
         yield (int(mix(np.array([key], np.uint64))[0]) >> 11) * 2.0**-53
 
 
-def shares_of(row: list[tuple[int, int]], by: str) -> list[int]:
+def shares_of(row: list[tuple[int, int, int]], by: str) -> list[int]:
     """Whole numbers in proportion to the weights of edges."""
     if by != "weight" or not row:
         return [1] * len(row)
-    largest = max(weight for _, weight in row)
-    total = sum(weight / largest for _, weight in row)
-    return [max(1, int(weight / largest / total * 2.0**52)) for _, weight in row]
+    largest = max(weight for _, weight, _ in row)
+    total = sum(weight / largest for _, weight, _ in row)
+    return [max(1, int(weight / largest / total * 2.0**52)) for _, weight, _ in row]
 
 
 def draw(shares: list[int], number: float) -> int:
@@ -49,12 +49,12 @@ def draw(shares: list[int], number: float) -> int:
     return int(np.searchsorted(np.cumsum(shares), int(number * float(sum(shares))), side="right"))
 
 
-def rows_of(graph: graphs.Graph, by: str = "uniform", incoming: bool = False) -> list[list[tuple[int, int]]]:
-    """For each node the other ends and weights of its edges, in the order in which they are drawn from."""
-    rows: list[list[tuple[int, int]]] = [[] for _ in range(graph.num_nodes)]
-    for source, target, weight in graph.triples():
-        rows[target if incoming else source].append((source if incoming else target, weight))
-    return [sorted(row, key=lambda edge: edge[::-1] if by == "time" else edge) for row in rows]
+def rows_of(graph: graphs.Graph, by: str = "uniform", incoming: bool = False) -> list[list[tuple[int, int, int]]]:
+    """For each node the other ends, weights and numbers of its edges, in the order in which they are drawn from."""
+    rows: list[list[tuple[int, int, int]]] = [[] for _ in range(graph.num_nodes)]
+    for number, (source, target, weight) in enumerate(graph.triples()):
+        rows[target if incoming else source].append((source if incoming else target, weight, number))
+    return [sorted(row, key=lambda edge: (edge[1], edge[0], edge[2]) if by == "time" else edge) for row in rows]
 
 
 def expected_sample(rows: list, seeds: list[int], number: int, fan_out: list[int], by: str, replace: bool) -> dict:
@@ -75,7 +75,7 @@ def expected_sample(rows: list, seeds: list[int], number: int, fan_out: list[int
             for place in some if replace else sorted(some):
                 if row[place][0] not in node:
                     node.append(row[place][0])
-                edges.append((node.index(row[place][0]), col, row[place][1]))
+                edges.append((node.index(row[place][0]), col, *row[place][1:]))
         first = last
     return {"node": node, "edges": edges}
 
@@ -92,13 +92,13 @@ def test_samples(comm, shared_tmp, name, policy):
     for way in WAYS:
         by, replace, incoming = way.get("by", "uniform"), way.get("replace", False), way.get("incoming", False)
         rows = rows_of(graph, by, incoming)
-        sampler = Sampler(part, comm, seed=SEED, **way)
+        sampler = Sampler(part, comm, seed=SEED, numbered=True, **way)
         for number, found in zip(own, sampler.sample(own, UNTIL if by == "time" else inf), strict=True):
             expected = expected_sample(rows, own[number], number, way["fan_out"], by, replace)
             assert to_host(found.node).tolist() == expected["node"]
-            weights = [weight for _, _, weight in expected["edges"]] if found.weight is None else found.weight
-            edges = zip(to_host(found.row).tolist(), to_host(found.col).tolist(), to_host(weights))
-            assert [(*edge[:2], int(edge[2])) for edge in edges] == expected["edges"]
+            weights = [weight for _, _, weight, _ in expected["edges"]] if found.weight is None else found.weight
+            columns = found.row, found.col, weights, found.edge
+            assert [*zip(*(np.array(to_host(column)).tolist() for column in columns))] == expected["edges"]
             assert sum(found.num_nodes) == len(found.node) and sum(found.num_edges) == len(found.row)
             assert (found.weight is None) == (by == "uniform")
 
@@ -114,7 +114,7 @@ def expected_walk(rows: list, start: int, walker: int, length: int, by: str, p: 
             target = row[draw(shares_of(row, by), choose)][0]
             if step == 0:
                 break
-            near = any(target == other for other, _ in rows[nodes[-2]])
+            near = any(target == other for other, *_ in rows[nodes[-2]])
             likely = 1 / p if target == nodes[-2] else 1.0 if near else 1 / q
             if accept * max(1 / p, 1.0, 1 / q) < likely:
                 break
@@ -196,13 +196,13 @@ def test_verifiers_find_mistakes(comm, shared_tmp):
     graph = graphs.random_directed(60, 300)
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
     sync = parts.make_sync(part)
-    options = parts.options_of(sample.APP, fan_out=[3, 2], batch_size=5)
+    options = parts.options_of(sample.APP, fan_out=[3, 2], batch_size=5, numbered=True)
     prepared = sample.prepare(part, sync, options)
     edge = next(edge for edge in range(60) if edge not in graph.targets[graph.sources == 0])
     for name, place, value, message in (
         ("node", 0, 1, "are not their seeds"), ("node", -1, -2, "twice in a batch"),
         ("row", 0, 10**6, "names a place behind"), ("col", 0, 5, "drawn in another hop"),
-        ("row", 0, 1, "."), ("num_edges", (0, 0), 1, "do not add up"),
+        ("edge", 0, 299, "is not the number of an edge"), ("row", 0, 1, "."), ("num_edges", (0, 0), 1, "do not add up"),
     ):  # fmt: skip
         answer = sample.APP.run(part, sync, None, prepared, options)
         sample.APP.check(part, sync, None, answer, prepared, options)

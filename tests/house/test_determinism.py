@@ -82,7 +82,7 @@ RUNS = [
     Run("similarity"),
     Run("table", "--from 3 77 200 --to 5 9"),
     Run("paths", "--source 3 --target 9 --k 20"),
-    Run("sample", "--fan-out 5,3 --batch-size 32 --weighted"),
+    Run("sample", "--fan-out 5,3 --batch-size 32 --weighted --numbered"),
     Run("walks", "--length 20 --p 0.5 --q 2"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]

@@ -7,9 +7,12 @@ times a bound, and rounded down, that is a number below the bound: the same on e
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from cusp.runtime.devices import Array
 
 ROUND = 16  # steps of a walk on one rank before ranks exchange walkers
+Hop = tuple[Array, np.ndarray]  # what several batches have, and where each one begins
 WALKER = 6  # numbers that describe one: see Samples.walk
 BITS = 52  # of the running sums of a row's weights
 
@@ -61,8 +64,8 @@ class Samples(Protocol):
 
     def draw(
         self, rows: Rows, lids: Array, keys: Array, fan_out: int, replace: bool, until: Array | None
-    ) -> tuple[Array, Array]:
-        """Draw edges of some rows: how many of each, (n,) int64, and where they are in ``rows.ends``, int64.
+    ) -> tuple[Array, Array, Array]:
+        """Draw edges of some rows: how many of each, (n,) int64; where they are in ``rows.ends``; and these ends.
 
         Of a row with no more than ``fan_out`` edges, all; but with ``replace`` always so many, unless it has none.
         Without ``replace`` they ascend.
@@ -80,18 +83,24 @@ class Samples(Protocol):
             running sums, or there are none.
         """
 
-    def number(self, known: list[Array], ends: list[Array]) -> list[tuple[Array, Array]]:
-        """For each batch, the nodes that are known, those that are new in ``ends`` behind them, and the places of ends.
+    def number(self, hops: list[Hop], ends: Array, bounds: np.ndarray, bits: int) -> tuple[Hop, Array]:
+        """The nodes that are new in ``ends``, as they first occur, and the place of each end among all of its batch.
 
         Parameters
         ----------
-        known, ends : lists of (n,) and (m,) int64
-            None of the known ones is twice in a batch; new ones follow as they first occur.
+        hops : list of (nodes, bounds)
+            Addresses of the nodes that are known, those of each batch one after the other, and where these begin and
+            the last one ends. In each batch they have their places in the order of the hops, and none is there twice.
+        ends : (n,) int64
+        bounds : (batches + 1,) int64, on the host
+            The same of the ends.
+        bits : int
+            Of a global id in an address.
 
         Returns
         -------
-        list of (nodes, places)
-            (n + new,) and (m,) int64.
+        (new, bounds), places
+            A hop, and (n,) int64.
         """
 
     def walk(self, rows: Rows, lid_map: Any, walkers: Array, walks: Walks, own: Array, first: int, log: Array) -> None:

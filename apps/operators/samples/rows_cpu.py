@@ -1,24 +1,33 @@
 """Rows for random choices, put into an order that no partition changes; on the host, for every device."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from cusp.apps.operators.samples.interfaces import BITS
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges
 
+if TYPE_CHECKING:
+    from cusp.apps.shared.graphs.undirected import RowPieces
 
-def order_rows(offsets: np.ndarray, ends: np.ndarray, marks: np.ndarray, bits: int, by_marks: bool) -> None:
-    """Sort each row by global id and then by mark, or by mark first.
+
+def order_rows(
+    offsets: np.ndarray, ends: np.ndarray, marks: np.ndarray, numbers: np.ndarray, bits: int, by_marks: bool
+) -> None:
+    """Sort each row by global id and then by mark, or by mark first; edges that are alike by number.
 
     Parameters
     ----------
     offsets, ends, marks
         As in :class:`~cusp.apps.operators.samples.interfaces.Rows`; there may be no marks.
+    numbers : (edges,) int64, or (0,)
+        Of edges.
     bits : int
         The lowest bits of ``ends`` are global ids.
     """
     mask = (1 << bits) - 1
-    in_parallel(lambda a, b: _order_some(offsets[a : b + 1], ends, marks, mask, by_marks), row_ranges(offsets))
+    in_parallel(lambda a, b: _order_some(offsets[a : b + 1], ends, marks, numbers, mask, by_marks), row_ranges(offsets))
 
 
 def add_shares(offsets: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:
@@ -26,46 +35,96 @@ def add_shares(offsets: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> No
     in_parallel(lambda a, b: _add_some(offsets[a : b + 1], weights, sums), row_ranges(offsets))
 
 
+def find_places(
+    arrived: "list[RowPieces]", offsets: np.ndarray, ends: np.ndarray, marks: np.ndarray, firsts: np.ndarray
+) -> list[np.ndarray]:
+    """Where the entries of pieces are in the sorted rows that were made of them; ``firsts`` are the places of rows.
+
+    Entries that are alike get different places: the earlier the piece, the lower.
+    """
+    taken, found = np.zeros(ends.size, np.int32), [np.empty(rows.places.size, np.int64) for rows in arrived]
+    for rows, places in zip(arrived, found):
+        entries = rows.places, rows.nodes, marks if rows.weights is None else rows.weights
+        where = offsets, ends, marks, taken, firsts, places
+
+        def some(a: int, b: int, rows: "RowPieces" = rows, rest: tuple = (*entries, *where)) -> None:
+            _find_some(rows.lids[a:b], rows.offsets[a : b + 1], *rest)
+
+        in_parallel(some, row_ranges(rows.offsets))
+    return found
+
+
 @njit(cache=True, nogil=True)
-def _order_some(offsets, ends, marks, mask, by_marks):  # type: ignore[no-untyped-def]
+def _find_some(lids, pieces, nodes, gids, weights, offsets, ends, marks, taken, firsts, places):  # type: ignore[no-untyped-def]
+    for row in range(lids.size):
+        first = offsets[lids[row]]
+        for entry in range(pieces[row], pieces[row + 1]):
+            gid, low, high = gids[nodes[entry]], first, offsets[lids[row] + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if ends[middle] < gid or (marks.size and ends[middle] == gid and marks[middle] < weights[entry]):
+                    low = middle + 1
+                else:
+                    high = middle
+            places[entry] = firsts[lids[row]] + low - first + taken[low]
+            taken[low] += 1
+
+
+@njit(cache=True, nogil=True)
+def _order_some(offsets, ends, marks, numbers, mask, by_marks):  # type: ignore[no-untyped-def]
     """Shell's sort, with gaps of 3 * gap + 1 (Knuth, TAOCP 3, 5.2.1): rows that are in order stay as they are."""
     for row in range(offsets.size - 1):
         begin, end = offsets[row], offsets[row + 1]
-        if _is_ordered(ends, marks, begin, end, mask, by_marks):
+        if _is_ordered(ends, marks, numbers, begin, end, mask, by_marks):
             continue
         gap = 1
         while 3 * gap + 1 < end - begin:
             gap = 3 * gap + 1
         while gap:
             for place in range(begin + gap, end):
-                node, mark, to = ends[place], marks[place] if marks.size else 0, place
-                while to >= begin + gap and _before(
-                    node & mask, mark, ends[to - gap] & mask, marks[to - gap] if marks.size else 0, by_marks
-                ):
-                    ends[to] = ends[to - gap]
-                    if marks.size:
-                        marks[to] = marks[to - gap]
+                edge, to = _edge(ends, marks, numbers, place), place
+                while to >= begin + gap:
+                    other = _edge(ends, marks, numbers, to - gap)
+                    if not _before(edge, other, mask, by_marks):
+                        break
+                    _put(ends, marks, numbers, to, other)
                     to -= gap
-                ends[to] = node
-                if marks.size:
-                    marks[to] = mark
+                _put(ends, marks, numbers, to, edge)
             gap //= 3
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _is_ordered(ends, marks, begin, end, mask, by_marks):  # type: ignore[no-untyped-def]
+def _is_ordered(ends, marks, numbers, begin, end, mask, by_marks):  # type: ignore[no-untyped-def]
     for place in range(begin + 1, end):
-        mark, before = (marks[place], marks[place - 1]) if marks.size else (0, 0)
-        if _before(ends[place] & mask, mark, ends[place - 1] & mask, before, by_marks):
+        before = _edge(ends, marks, numbers, place - 1)
+        if _before(_edge(ends, marks, numbers, place), before, mask, by_marks):
             return False
     return True
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _before(gid, mark, other, other_mark, by_marks):  # type: ignore[no-untyped-def]
-    if by_marks:
-        return mark < other_mark or (mark == other_mark and gid < other)
-    return gid < other or (gid == other and mark < other_mark)
+def _edge(ends, marks, numbers, place):  # type: ignore[no-untyped-def]
+    return ends[place], marks[place] if marks.size else 0, numbers[place] if numbers.size else 0
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _put(ends, marks, numbers, place, edge):  # type: ignore[no-untyped-def]
+    ends[place] = edge[0]
+    if marks.size:
+        marks[place] = edge[1]
+    if numbers.size:
+        numbers[place] = edge[2]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _before(edge, other, mask, by_marks):  # type: ignore[no-untyped-def]
+    gid, mark, number = edge[0] & mask, edge[1], edge[2]
+    gid_of_other, mark_of_other, number_of_other = other[0] & mask, other[1], other[2]
+    if by_marks and mark != mark_of_other:
+        return mark < mark_of_other
+    if gid != gid_of_other:
+        return gid < gid_of_other
+    return mark < mark_of_other or (mark == mark_of_other and number < number_of_other)
 
 
 @njit(cache=True, nogil=True)

@@ -4,32 +4,34 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.samples.interfaces import ROUND, Rows, Walks
-from cusp.kernels.arrays import offsets_of, take
+from cusp.apps.operators.samples.interfaces import ROUND, Hop, Rows, Walks
+from cusp.kernels.arrays import joined, offsets_of, take
 from cusp.kernels.bits import GOLDEN, lid_of, mix, prefetch
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import cut, in_parallel, num_threads, ranges, row_ranges
 
 TOGETHER = 256  # walkers that take turns, so that one is on its way to memory while others step
+BEHIND = 8  # rows whose other ends are on their way from memory
 STAYS, ASKS = -1, -2  # instead of a node: a walker cannot go on here; it asks whether there is an edge
 
 
 def draw(
     rows: Rows, lids: np.ndarray, keys: np.ndarray, fan_out: int, replace: bool, until: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     begins, ends = take(rows.offsets, lids), take(rows.offsets[1:], lids)
     if until is not None:
         in_parallel(lambda a, b: _cut_some(begins[a:b], ends[a:b], rows.marks, until[a:b]), ranges(lids.size))
     sizes = np.empty(lids.size, np.int64)
     in_parallel(lambda a, b: _count_some(begins[a:b], ends[a:b], fan_out, replace, sizes[a:b]), ranges(lids.size))
     offsets = offsets_of(sizes)
-    edges, sums = np.empty(offsets[-1], np.int64), rows.marks if until is None else rows.marks[:0]
+    edges, others = np.empty((2, offsets[-1]), np.int64)
+    how = rows.marks if until is None else rows.marks[:0], replace and fan_out >= 0
 
     def some(a: int, b: int) -> None:
-        _draw_some(begins[a:b], ends[a:b], keys[a:b], sums, replace and fan_out >= 0, offsets[a : b + 1], edges)
+        _draw_some(begins[a:b], ends[a:b], keys[a:b], *how, offsets[a : b + 1], rows.ends, edges, others)
 
     in_parallel(some, row_ranges(offsets))
-    return sizes, edges
+    return sizes, edges, others
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -63,31 +65,42 @@ def _count_some(begins, ends, fan_out, replace, sizes):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _draw_some(begins, ends, keys, sums, replace, offsets, edges):  # type: ignore[no-untyped-def]
-    for i in range(begins.size):
-        begin, end, first, last = begins[i], ends[i], offsets[i], offsets[i + 1]
-        if not replace and end - begin == last - first:
-            for place in range(begin, end):
-                edges[first + place - begin] = place
-            continue
-        whole, key = sums[end - 1] if sums.size and begin < end else end - begin, keys[i]
-        for to in range(first, last):
-            key += GOLDEN
-            lot, slot = _below(mix(key), whole), to
-            if not replace:  # as if the edges that are taken were not there
-                slot = first
-                while slot < to:
-                    start, width = _span(sums, begin, edges[slot])
-                    if lot < start:
-                        break
-                    lot += width
-                    slot += 1
-            edge = _first_above(sums, begin, end, lot) if sums.size else begin + lot
-            for place in range(to, slot, -1):
-                edges[place] = edges[place - 1]
-            edges[slot] = edge
-            if not replace:
-                whole -= _span(sums, begin, edge)[1]
+def _draw_some(begins, ends, keys, sums, replace, offsets, nodes, edges, others):  # type: ignore[no-untyped-def]
+    """The other ends of some rows are on their way from memory while edges of the next rows are drawn."""
+    for i in range(begins.size + BEHIND):
+        if i < begins.size:
+            _draw_row(begins[i], ends[i], keys[i], sums, replace, edges[offsets[i] : offsets[i + 1]])
+            for place in range(offsets[i], offsets[i + 1]):
+                prefetch(nodes, edges[place])
+        if i >= BEHIND:
+            for place in range(offsets[i - BEHIND], offsets[i - BEHIND + 1]):
+                others[place] = nodes[edges[place]]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _draw_row(begin, end, key, sums, replace, edges):  # type: ignore[no-untyped-def]
+    if not replace and end - begin == edges.size:
+        for place in range(edges.size):
+            edges[place] = begin + place
+        return
+    whole = sums[end - 1] if sums.size and begin < end else end - begin
+    for to in range(edges.size):
+        key += GOLDEN
+        lot, slot = _below(mix(key), whole), to
+        if not replace:  # as if the edges that are taken were not there
+            slot = 0
+            while slot < to:
+                start, width = _span(sums, begin, edges[slot])
+                if lot < start:
+                    break
+                lot += width
+                slot += 1
+        edge = _first_above(sums, begin, end, lot) if sums.size else begin + lot
+        for place in range(to, slot, -1):
+            edges[place] = edges[place - 1]
+        edges[slot] = edge
+        if not replace:
+            whole -= _span(sums, begin, edge)[1]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -99,26 +112,31 @@ def _span(sums, begin, edge):  # type: ignore[no-untyped-def]
     return start, sums[edge] - start
 
 
-def number(known: list[np.ndarray], ends: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-    return in_parallel(_number, list(zip(known, ends)))
+def number(hops: list[Hop], ends: np.ndarray, bounds: np.ndarray, bits: int) -> tuple[Hop, np.ndarray]:
+    places = np.empty(ends.size, np.int64)
 
+    def some(batch: int, first: int, last: int) -> np.ndarray:
+        known = [nodes[starts[batch] : starts[batch + 1]] for nodes, starts in hops]
+        nodes = np.concatenate([*known, ends[first:last]])
+        begin, width = nodes.size - (last - first), max(nodes.size, 1).bit_length() + 1
+        table = np.full(1 << width, -1, np.int32)
+        return nodes[begin : _find_places(begin, nodes, places[first:last], 64 - width, table)]
 
-def _number(known: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    nodes, places = np.concatenate([known, ends]), np.empty(ends.size, np.int64)
-    bits = max(nodes.size, 1).bit_length() + 1
-    size = _find_places(known.size, nodes, ends, places, 64 - bits, np.full(1 << bits, -1, np.int64))
-    return nodes[:size].copy(), places
+    new = in_parallel(some, list(zip(range(bounds.size - 1), bounds[:-1].tolist(), bounds[1:].tolist())))
+    return (joined([ends[:0], *new]), np.cumsum([0, *(nodes.size for nodes in new)])), places
 
 
 @njit(cache=True, nogil=True)
-def _find_places(size, nodes, ends, places, shift, table):  # type: ignore[no-untyped-def]
+def _find_places(size, nodes, places, shift, table):  # type: ignore[no-untyped-def]
     """A table of places, half of which at most are taken; who finds its own taken tries the next."""
+    begin = size
     for place in range(size):
         table[_slot(table, shift, nodes, nodes[place])] = place
-    for i in range(ends.size):
-        slot = _slot(table, shift, nodes, ends[i])
+    for i in range(places.size):
+        node = nodes[begin + i]
+        slot = _slot(table, shift, nodes, node)
         if table[slot] < 0:
-            nodes[size], table[slot] = ends[i], size
+            nodes[size], table[slot] = node, size
             size += 1
         places[i] = table[slot]
     return size

@@ -5,12 +5,12 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.samples.interfaces import ROUND, WALKER, Rows, Walks
+from cusp.apps.operators.samples.interfaces import ROUND, WALKER, Hop, Rows, Walks
 from cusp.kernels.arrays import offsets_of
 from cusp.kernels.cuda import Kernels, Struct, load, struct
 
 
-def draw(rows: Rows, lids: Any, keys: Any, fan_out: int, replace: bool, until: Any) -> tuple[Any, Any]:
+def draw(rows: Rows, lids: Any, keys: Any, fan_out: int, replace: bool, until: Any) -> tuple[Any, Any, Any]:
     begins, ends, sizes = rows.offsets[lids], rows.offsets[1:][lids], cp.empty(lids.size, np.int64)
     kernels, count = _kernels(), lids.size
     if until is not None:
@@ -19,25 +19,36 @@ def draw(rows: Rows, lids: Any, keys: Any, fan_out: int, replace: bool, until: A
     offsets = offsets_of(sizes)
     edges, graph = cp.empty(int(offsets[-1]), np.int64), _graph(rows, by_sums=until is None)
     kernels.draw_edges(count, count, graph, begins, ends, keys, int(replace and fan_out >= 0), offsets, edges)
-    return sizes, edges
+    return sizes, edges, rows.ends[edges]
 
 
-def number(known: list[Any], ends: list[Any]) -> list[tuple[Any, Any]]:
-    return [_number(*one) for one in zip(known, ends)]
+def number(hops: list[Hop], ends: Any, bounds: np.ndarray, bits: int) -> tuple[Hop, Any]:
+    """Equal nodes of a batch follow each other when sorted; the first of them was the first, as the sort is stable."""
+    parts, own = [*hops, (ends, bounds)], sum(np.diff(starts) for _, starts in hops)
+    batches = [_batches(nodes.size, starts) for nodes, starts in parts]
+    keys = cp.concatenate([batch << bits | nodes & ((1 << bits) - 1) for batch, (nodes, _) in zip(batches, parts)])
+    order = cp.argsort(keys, kind="stable")
+    ascending, differ = keys[order], cp.ones(keys.size, np.bool_)
+    differ[1:] = ascending[1:] != ascending[:-1]
+    first = order[differ]  # of each group of equal ones
+    known = keys.size - ends.size
+    new = cp.zeros(keys.size, np.bool_)
+    new[first] = True
+    rank = offsets_of(new[known:])
+    starts_of_new = rank[cp.asarray(bounds)]
+    places, behind = [], np.zeros_like(own)  # of nodes and, where they are new, of ends
+    for batch, (nodes, starts) in zip(batches, hops):
+        places.append(cp.arange(nodes.size) + cp.asarray(behind - starts[:-1])[batch])
+        behind = behind + np.diff(starts)
+    places.append(rank[:-1] + (cp.asarray(own) - starts_of_new[:-1])[batches[-1]])
+    found = cp.empty(keys.size, np.int64)
+    found[order] = cp.concatenate(places)[first][cp.cumsum(differ) - 1]
+    return (ends[new[known:]], cp.asnumpy(starts_of_new)), found[known:]
 
 
-def _number(known: Any, ends: Any) -> tuple[Any, Any]:
-    """Equal nodes follow each other when sorted; the first of them was the first, as the sort is stable."""
-    every = cp.concatenate([known, ends])
-    order = cp.argsort(every, kind="stable")
-    ascending = every[order]
-    new = cp.ones(every.size, np.bool_)
-    new[1:] = ascending[1:] != ascending[:-1]
-    first = cp.zeros(every.size, np.bool_)
-    first[order[new]] = True
-    places = cp.empty(every.size, np.int64)
-    places[order] = (cp.cumsum(first) - 1)[order[new]][cp.cumsum(new) - 1]
-    return every[first], places[known.size :]
+def _batches(size: int, starts: np.ndarray) -> Any:
+    """(size,) int64: the batch of each of the nodes."""
+    return cp.searchsorted(cp.asarray(starts[1:]), cp.arange(size), side="right")
 
 
 def walk(rows: Rows, lid_map: Any, walkers: Any, walks: Walks, own: Any, first: int, log: Any) -> None:

@@ -159,8 +159,7 @@ def exchange_rows(
     xp = build.xp
     gids, sizes, places, nodes, values = [], [], [], [], []
     for rank in range(comm.size):
-        first, last = (int(lid) for lid in part.mirror_starts[rank : rank + 2])
-        first, last = (0, part.num_masters) if rank == comm.rank else (first, last)
+        first, last = nodes_of_rank(part, rank)
         edges = slice(int(offsets[first]), int(offsets[last]))
         counts = xp.diff(offsets[first : last + 1])
         gids.append(part.gids[first:last][counts > 0])
@@ -177,6 +176,13 @@ def exchange_rows(
     for owners, counts, entries, distinct, values_of in zip(*came):
         arrived.append(RowPieces(part.lid_map.lids(owners), offsets_of(counts), entries, distinct, values_of))
     return arrived
+
+
+def nodes_of_rank(part: Partition, rank: int) -> tuple[int, int]:
+    """The first proxy whose master is on a rank, and the one behind the last."""
+    if rank == part.rank:
+        return 0, part.num_masters
+    return int(part.mirror_starts[rank]), int(part.mirror_starts[rank + 1])
 
 
 def _lids_of(part: Partition, mirrors: Any, mirror_lids: Any, nodes: Any) -> Any:

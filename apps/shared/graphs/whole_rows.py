@@ -1,6 +1,6 @@
 """Whole rows at the masters of nodes, in an order that no partition changes: for random choices of edges."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class WholeRows:
     """The out-edges, or in-edges, of this rank's masters, whichever ranks own them.
 
     A row is sorted by the global ids of the other ends, and those of parallel edges by weight; or by time, then by
-    global id. So a place in a row means the same edge for any policy on any ranks.
+    global id; at last by number. So a place in a row means the same edge for any policy on any ranks.
 
     Attributes
     ----------
@@ -39,6 +39,8 @@ class WholeRows:
         On the device of the rank.
     weights : (edges,) int64 or float64, or None
         Of the edges, if they decide.
+    numbers : (edges,) int64, or None
+        Of the edges, if they are known.
     num_nodes, num_masters, rank : int
     bits : int
         An *address* is a global id in so many bits and, above them, the rank of its master.
@@ -47,6 +49,7 @@ class WholeRows:
 
     rows: Rows
     weights: Any
+    numbers: Any
     num_nodes: int
     num_masters: int
     rank: int
@@ -57,6 +60,11 @@ class WholeRows:
     def device(self) -> str:
         """That of this rank."""
         return device_of(self.rows.ends)
+
+    @property
+    def columns(self) -> list[Any]:
+        """What is known of edges: addresses of the other ends, perhaps weights and numbers."""
+        return [values for values in (self.rows.ends, self.weights, self.numbers) if values is not None]
 
     def gids(self, addresses: Any) -> Any:
         """Global ids."""
@@ -87,10 +95,12 @@ class WholeRows:
         return addresses
 
 
-def whole_rows(part: Partition, comm: MPI.Intracomm, by: str = UNIFORM, incoming: bool = False) -> WholeRows:
+def whole_rows(
+    part: Partition, comm: MPI.Intracomm, by: str = UNIFORM, incoming: bool = False, numbers: np.ndarray | None = None
+) -> WholeRows:
     """The whole rows of this rank's masters; they are kept with the partition. Collective.
 
-    They are made on the host. Each edge takes 8 bytes, and up to 24 if weights decide.
+    They are made on the host. Each edge takes 8 bytes, and up to 24 if weights decide; 8 more with numbers.
 
     Parameters
     ----------
@@ -98,6 +108,8 @@ def whole_rows(part: Partition, comm: MPI.Intracomm, by: str = UNIFORM, incoming
         What the weights of edges are for; edges of weight 0 are left out of those by weight.
     incoming : bool
         In-edges instead of out-edges.
+    numbers : (edges,) int64, optional
+        What :func:`~cusp.apps.shared.graphs.edge_numbers.edge_numbers` returned.
 
     Raises
     ------
@@ -106,12 +118,17 @@ def whole_rows(part: Partition, comm: MPI.Intracomm, by: str = UNIFORM, incoming
     GraphFileError
         On every rank: a weight that decides is negative, infinite or no number; or a time is no number.
     """
-    return kept_with(part, ("whole rows", by, incoming), lambda: _gather(part, comm, by, incoming))
+    name = "whole rows", by, incoming, numbers is not None
+    return kept_with(part, name, lambda: _gather(part, comm, by, incoming, numbers))
 
 
-def _gather(part: Partition, comm: MPI.Intracomm, by: str, incoming: bool) -> WholeRows:
+def _gather(part: Partition, comm: MPI.Intracomm, by: str, incoming: bool, numbers: np.ndarray | None) -> WholeRows:
     host, bits, marks = part.on("cpu"), max(part.num_nodes - 1, 1).bit_length(), None
-    csc = (host.csc or transpose(host)) if incoming else Csc(host.offsets, host.targets, host.weights)
+    csc = Csc(host.offsets, host.targets, host.weights)
+    if incoming and numbers is None:
+        csc = host.csc or transpose(host)
+    elif incoming:  # both alike, also where parallel edges come in another order in a CSC from a GPU
+        csc, numbers = transpose(host), transpose(replace(host, weights=numbers)).weights
     offsets, others = csc.offsets, csc.sources
     if by != UNIFORM:
         with together(comm):
@@ -119,18 +136,25 @@ def _gather(part: Partition, comm: MPI.Intracomm, by: str, incoming: bool) -> Wh
     if marks is not None and by == WEIGHT:
         kept = marks > 0
         offsets, others, marks = offsets_of(kept)[offsets], others[kept], marks[kept]
-    arrived = exchange_rows(host, nodes_of(host), offsets, others, marks, comm)
-    for pieces in arrived:
-        pieces.nodes[:] = pieces.nodes // part.num_nodes << bits | pieces.nodes % part.num_nodes
-    offsets, ends, marks = gather_rows(arrived, part.num_masters, np.int64, np.int64, marks is not None)
-    order_rows(offsets, ends, marks, bits, by == TIME)
+        numbers = None if numbers is None else numbers[kept]
+
+    def gather(values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        arrived = exchange_rows(host, nodes_of(host), offsets, others, values, comm)
+        for pieces in arrived:
+            pieces.nodes[:] = pieces.nodes // part.num_nodes << bits | pieces.nodes % part.num_nodes
+        return gather_rows(arrived, part.num_masters, np.int64, np.int64, values is not None)
+
+    *_, known = gather(numbers) if numbers is not None else (np.empty(0, np.int64),)
+    offsets, ends, marks = gather(marks)
+    order_rows(offsets, ends, marks, known, bits, by == TIME)
     weights = None if csc.weights is None or by == UNIFORM else _as_weights(marks, csc.weights.dtype)
     if weights is not None and by == WEIGHT:
         marks = np.empty_like(marks)
         add_shares(offsets, weights, marks)
     rows = Rows(*(move(array, part.device) for array in (offsets, ends, marks)))
     rest = part.num_nodes, part.num_masters, part.rank, bits, part.lid_map
-    return WholeRows(rows, move(weights, part.device), *rest)
+    weights, numbers = (move(values, part.device) for values in (weights, None if numbers is None else known))
+    return WholeRows(rows, weights, numbers, *rest)
 
 
 def _checked(weights: np.ndarray | None, by: str) -> np.ndarray:
