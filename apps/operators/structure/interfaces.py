@@ -1,7 +1,7 @@
 """What algorithms on the structure of a graph need from every device."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cusp.runtime.devices import Array
 
@@ -181,6 +181,54 @@ class Triangles(Protocol):
             ``highs`` ascend.
         begins, entries : (rows + 1,) int64, (entries,) int32
             The table: row r is ``entries[begins[r] : begins[r + 1]]``.
+        """
+
+
+class EdgeRows(NamedTuple):
+    """Rows of neighbours, and the edge that each entry is.
+
+    Attributes
+    ----------
+    offsets, targets : CSR
+        Local ids of nodes.
+    edges : (entries,) int32
+    removed : (edges,) int32
+        The round in which each is removed; a higher number than that of any round until then.
+    support : (edges,) int32
+        How many triangles each has that are left.
+    updated : bits of edges
+        Those whose support has changed.
+    """
+
+    offsets: Array
+    targets: Array
+    edges: Array
+    removed: Array
+    support: Array
+    updated: Array
+
+
+class Truss(Protocol):
+    """Triangles that go with an edge."""
+
+    def remove_triangles(
+        self, turn: int, places: Array, highs: Array, lows: Array, rows: Array, own: EdgeRows, table: EdgeRows
+    ) -> None:
+        """For each edge that is removed in this round, its triangles: their edges that stay lose one each.
+
+        Parameters
+        ----------
+        turn : int
+            The number of the round.
+        places : (proxies,) uint32 or uint64
+            The edge of a triangle whose opposite node has the lowest place removes it, of those removed in one round.
+        highs, lows : (n,) int32
+            The ends of the edges, as local ids; ``highs`` ascend.
+        rows : (n,) int64
+            The row of each low end in the table.
+        own, table : EdgeRows
+            The rows of this rank, which ascend, where those of the high ends are; and those of the low ends, which may
+            be the same.
         """
 
 
