@@ -51,8 +51,8 @@ def truss(sync: Sync, nodes: EdgeNodes, k: int | None = None) -> Answer:
     support, removed = Label(nodes.part, np.int32, 0, ADD), Label(nodes.part, np.int32, LEFT, ASSIGN)
     supports, own, graph = support.masters(), removed.masters(), nodes
     supports[:] = count_triangles(nodes, sync.comm)
-    left, kept, levels = xp.arange(own.size, dtype=np.int32), nodes.part.num_nodes, []
-    stay, ready = kept, left[:0]
+    left, stay, levels = xp.arange(own.size, dtype=np.int32), nodes.part.num_nodes, list[int]()
+    ready, kept = left[:0], stay
     while True:
         (going,) = sync.total(ready.size)
         if going == 0:

@@ -456,6 +456,24 @@ def similarity(
         neighbours)
     """
 
+def truss(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    k: int | None = None,
+) -> Result:
+    """Trussness of edges: the largest k for which each is in a k-truss; or the edges in the truss of one k.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    k : only find the edges of the truss of this k (default: trussness of all)
+    """
+
 def table(
     part: PartitionedGraph,
     *,

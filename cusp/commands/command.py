@@ -56,6 +56,7 @@ COMMANDS = {
     "mis": Command("cusp.apps.mis:APP", APPS, "a maximal independent set"),
     "msf": Command("cusp.apps.msf:APP", APPS, "a minimum spanning forest"),
     "similarity": Command("cusp.apps.similarity:APP", APPS, "neighbours that pairs of nodes have in common"),
+    "truss": Command("cusp.apps.truss:APP", APPS, "trussness of edges, or one k-truss"),
     "coloring": Command("cusp.apps.coloring:APP", APPS, "colors that differ between neighbours"),
     "sample": Command("cusp.apps.sample:APP", APPS, "samples of neighbours, hop by hop"),
     "walks": Command("cusp.apps.walks:APP", APPS, "random walks"),

@@ -22,7 +22,7 @@ from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
 POLICIES = ["cvc", "mixed"]
-ON_HOST = ("triangles", "similarity", "msf", "sample", "walks")  # whose answers are checked there
+ON_HOST = ("triangles", "similarity", "truss", "msf", "sample", "walks")  # whose answers are checked there
 policies = pytest.mark.parametrize("policy", POLICIES)
 FAR = 50  # an unreached node of the graph below, with an edge into the reached part
 

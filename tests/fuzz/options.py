@@ -24,7 +24,7 @@ PLAIN = ("0", "1", "3", "0.5", "1,2", "cvc", "edges", "out.h5", "folder", "1x1",
 APPS = (
     "bfs", "sssp", "pagerank", "kcore", "communities", "betweenness", "forest", "path", "widest", "cc", "scc",
     "triangles", "maze", "semiring", "eigenvector", "katz", "hits", "closeness", "mis", "coloring", "msf", "similarity",
-    "table", "paths", "sample", "walks",
+    "truss", "table", "paths", "sample", "walks",
 )  # fmt: skip
 NEEDED = {
     "forest": ["--roots=1"],

@@ -127,6 +127,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
     "cusp/apps/operators/structure/triangles.cuh": [
         {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
     ],
+    "cusp/apps/operators/structure/truss.cuh": [{"PLACE": place} for place in ("unsigned", "unsigned long long")],
     "cusp/apps/operators/traversal/sssp_sorted.cuh": [
         *DISTANCES, *(types | {"RANKS": "Together"} for types in DISTANCES[1:3]),
     ],
