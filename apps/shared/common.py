@@ -12,7 +12,7 @@ import numpy as np
 
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
-from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.kernels.arrays import compress, numbers, offsets_of, put, runs_of_rows, sizes_of, take
 from cusp.kernels.interfaces import Build
 from cusp.output.gid_order import at_gids, in_gid_order

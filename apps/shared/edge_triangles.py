@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.structure.interfaces import EdgeRows, Truss
+from cusp.apps.operators.triangles.interfaces import EdgeRows, Truss
 from cusp.apps.shared.common import count_rows, tables_of
 from cusp.apps.shared.graphs.edge_nodes import EdgeNodes
 from cusp.kernels.arrays import compress, numbers, offsets_of, take

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from cusp.apps.operators.structure.interfaces import EdgeRows
+from cusp.apps.operators.triangles.interfaces import EdgeRows
 from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.cuda import c_type, load, struct, threads_for_rows
 
-KERNELS = "cusp/apps/operators/structure/truss.cuh"
+KERNELS = "cusp/apps/operators/triangles/truss.cuh"
 
 
 def remove_triangles(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cusp.apps.operators.structure.interfaces import EdgeRows
+from cusp.apps.operators.triangles.interfaces import EdgeRows
 from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.atomics import atomic_add
 from cusp.kernels.bits import prefetch_to_write, unsigned
