@@ -47,7 +47,7 @@ __version__ = "0.1.0"
 
 _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
-    "betweenness closeness eigenvector katz hits mis coloring msf similarity truss table paths sample walks",
+    "betweenness closeness eigenvector katz hits mis coloring msf similarity truss ppr table paths sample walks",
     "cusp.apps.run.function": "function_of",
     "cusp.apps.shared.sampler": "Sample Sampler",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STAND_IN = ROOT / "tests" / "cudaemu" / "stand_in"
 ON_DEVICE = """
 gpu reductions transports build_gpu partition_gpu translate_rules bfs bursts undirected triangles cc kcore scc
-communities sssp pagerank betweenness centrality closeness mis coloring msf similarity truss table detours samples
+communities sssp pagerank betweenness centrality closeness mis coloring msf similarity truss table detours samples ppr
 former tree edge_operator priority tutorial widest verify paths maze semiring graph500 harness trace bench_gpu ladder
 faults saved limits extreme_weights determinism mixed execution card real_graphs
 """.split()  # tests/**/test_NAME.py to which the device matters

@@ -46,6 +46,7 @@ COMMANDS = {
     "cc": Command("cusp.apps.cc:APP", APPS, "connected components"),
     "scc": Command("cusp.apps.scc:APP", APPS, "strongly connected components"),
     "pagerank": Command("cusp.apps.pagerank:APP", APPS, "PageRank"),
+    "ppr": Command("cusp.apps.ppr:APP", APPS, "PageRank from each of many nodes"),
     "kcore": Command("cusp.apps.kcore:APP", APPS, "core numbers"),
     "triangles": Command("cusp.apps.triangles:APP", APPS, "triangles and clustering coefficients"),
     "betweenness": Command("cusp.apps.betweenness:APP", APPS, "betweenness centrality"),

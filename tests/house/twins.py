@@ -22,7 +22,7 @@ from cusp.apps.operators.structure import (
 )
 from cusp.apps.operators.structure.interfaces import Cc, Communities, Cores, Kcore
 from cusp.apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
-from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Pagerank, Rows
+from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, CpuPagerank, Pagerank, Rows
 from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu
 from cusp.apps.operators.traversal.interfaces import Bfs, Sssp
 from cusp.apps.operators.triangles import triangles_cpu, triangles_gpu, truss_cpu, truss_gpu
@@ -40,7 +40,7 @@ device: tuple[Device, Device] = device_cpu, device_gpu
 message: tuple[Message, Message] = message_cpu, message_gpu
 undirected: tuple[Undirected, Undirected] = undirected_cpu, undirected_gpu
 rows: tuple[Rows, Rows] = rows_cpu, rows_gpu
-pagerank: tuple[Pagerank, Pagerank] = pagerank_cpu, pagerank_gpu
+pagerank: tuple[CpuPagerank, Pagerank] = pagerank_cpu, pagerank_gpu
 samples: tuple[Samples, Samples] = samples_cpu, samples_gpu
 batches: tuple[CpuBatches, Batches] = batches_cpu, batches_gpu
 betweenness: tuple[CpuBetweenness, Betweenness] = betweenness_cpu, betweenness_gpu
