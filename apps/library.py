@@ -52,8 +52,8 @@ if TYPE_CHECKING:  # made by scripts.signatures, for editors
 OF_A_RANK = ("device", "threads", "policy", "node_map")  # ranks may differ in them; rules and maps are compared later
 APPS = (  # names of functions here, and of modules beside with their Apps
     "bfs", "sssp", "widest", "forest", "path", "cc", "scc", "kcore", "triangles", "communities", "pagerank",
-    "betweenness", "closeness", "eigenvector", "katz", "hits", "mis", "coloring", "msf", "similarity", "table", "paths",
-    "sample", "walks",
+    "betweenness", "closeness", "eigenvector", "katz", "hits", "mis", "coloring", "msf", "similarity", "truss", "ppr",
+    "table", "paths", "sample", "walks",
 )  # fmt: skip
 
 

@@ -19,11 +19,11 @@ from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.former import REHEARSED, Former, FormerError, add_from_option
 from cusp.apps.shared.neighbour_sums import Sums
-from cusp.apps.shared.walk import Walk, make_walk
+from cusp.apps.shared.walk import Walk, add_walk_options, check_tolerance, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.arrays import total, total_of_floats
-from cusp.program.cli import between, positive, weighted_node
+from cusp.program.cli import weighted_node
 from cusp.runtime.devices import backend
 from gluon.mail.post import Channel, until_quiet
 from gluon.reduction import ASSIGN
@@ -234,20 +234,16 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
 
 def _check(part: Partition, options: argparse.Namespace, pull: bool, weighted: bool) -> None:
     """Raise if options do not go together."""
-    tolerance = options.tolerance
     if options.start and not pull:
         raise OptionError("--from: residuals are pushed from the start of all walks; use --algorithm pull")
     if weighted and not pull:
         raise OptionError("--algorithm push-residual takes all edges to weigh the same: use --unweighted, or pull")
-    if tolerance == 0 and not (pull and options.iterations):
-        raise OptionError("--tolerance 0 never ends: give --iterations, with --algorithm pull")
     if pull:
         least, what = LEAST[options.precision], f"ranks of --precision {options.precision}"
     else:
         least = (100 + 1 / options.damping) * (part.num_nodes + part.num_edges) / UNIT
         what = f"residuals on {part.num_edges:,} edges"
-    if 0 < tolerance < least:
-        raise OptionError(f"--tolerance {tolerance:g}: {what} are exact to {least:.2g} only")
+    check_tolerance(options, least, what, None if pull else "--algorithm pull")
 
 
 def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) -> Answer:
@@ -263,11 +259,21 @@ def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) ->
         answer = pagerank(part, sync, walk, *limits, options.precision, options.checkpoint, options.start)
     else:
         answer = PUSHING.form(part, sync).run(part, sync, walk, *limits, options.checkpoint)
-    (total,) = sync.total(total_of_floats(answer.labels["pagerank"]))
-    with together(sync.comm):
-        if not abs(total - 1) <= OFF[options.precision]:
-            raise GraphFileError(f"the ranks add up to {total!r}, not to 1: weights differ too much for their sums")
+    check_sums(sync, np.array(sync.total(total_of_floats(answer.labels["pagerank"]))), options.precision)
     return answer
+
+
+def check_sums(sync: Sync, sums: np.ndarray, precision: str = "float64") -> None:
+    """Check the sums of all ranks, the same on every rank. Collective.
+
+    Raises
+    ------
+    GraphFileError
+        On every rank: one is not 1.
+    """
+    with together(sync.comm):
+        for wrong in sums[~(abs(sums - 1) <= OFF[precision])].tolist():
+            raise GraphFileError(f"the ranks add up to {wrong!r}, not to 1: weights differ too much for their sums")
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: argparse.Namespace) -> None:
@@ -289,18 +295,7 @@ def needs_rounds(options: argparse.Namespace) -> str:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    parser.add_argument(
-        "--damping", type=between(1e-3, 1), default=0.85, metavar="D",
-        help="probability that a walk continues at a node (default: 0.85)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tolerance", type=between(0, 1), default=1e-6, metavar="T",
-        help="stop when the sum of all changes in one iteration is lower (default: 1e-6)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--iterations", type=positive, metavar="N",
-        help="stop after N iterations; with --tolerance 0, run exactly N (default: no limit)",
-    )  # fmt: skip
+    add_walk_options(parser)
     parser.add_argument(
         "--algorithm", choices=("pull", "push-residual"), default="pull",
         help="pull along all edges, or push along those of nodes with large residuals (default: pull)",
@@ -309,9 +304,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--precision", choices=("float32", "float64"), default="float64",
         help="type of the ranks; float32 is faster, and correct to about six digits (default: float64)",
     )  # fmt: skip
-    parser.add_argument(
-        "--unweighted", action="store_true", help="ignore weights: follow all edges of a node with equal probability"
-    )
     parser.add_argument(
         "--personalize", nargs="+", type=weighted_node, metavar="NODE[:WEIGHT]",
         help="start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line",

@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 from cusp import Answer, App, Partition, Sync, main, run_main
-from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.apps.shared.graphs.oriented import Shares, orient, return_to_masters, rows_of_others
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles

@@ -40,6 +40,7 @@ ALGORITHMS = [name for name, command in COMMANDS.items() if command.group == APP
 REQUIRED = {
     "forest": ["--roots", "0"],
     "table": ["--from", "0"],
+    "ppr": ["--seeds", "0"],
     "paths": ["--source", "0", "--target", "1"],
 }  # options
 WEIGHTS = "none,uint8,int64,float32,float64"  # generate writes uint8 and float32, convert int64 and float64

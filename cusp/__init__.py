@@ -48,7 +48,7 @@ __version__ = "0.1.0"
 
 _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
-    "betweenness closeness eigenvector katz hits mis coloring msf similarity table paths sample walks",
+    "betweenness closeness eigenvector katz hits mis coloring msf similarity truss ppr table paths sample walks",
     "cusp.apps.run.function": "function_of",
     "cusp.apps.shared.pyg_folders": "write_pyg",
     "cusp.apps.shared.sampler": "Sample Sampler",

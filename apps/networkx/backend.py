@@ -11,7 +11,7 @@ __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "on_start_tests", "sho
 
 FEW_EDGES = 20_000  # NetworkX has searched such a graph before this one is converted
 UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity", "louvain_communities",
-              "leiden_communities", "asyn_lpa_communities", "greedy_color",
+              "leiden_communities", "asyn_lpa_communities", "greedy_color", "k_truss",
               "jaccard_coefficient", "minimum_spanning_edges", "maximum_spanning_edges")  # fmt: skip
 SPANNING = {"data": False, "ignore_nan": False}
 ONLY: dict[str, dict] = {  # options of a function that must have these values
@@ -72,6 +72,8 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
         return "pairs are given, and no edges parallel"
     if name.endswith("spanning_edges") and (options["algorithm"] not in SPANNERS or graph.is_multigraph()):
         return f"algorithm is one of {', '.join(SPANNERS)}; parallel edges have keys"
+    if name == "k_truss" and graph.is_multigraph():
+        return "no edges are parallel"
     if name == "greedy_color" and options["strategy"] not in functions.STRATEGIES:
         return f"strategy is one of {', '.join(functions.STRATEGIES)}"
     for option, value in ONLY.get(name, {}).items():

@@ -156,12 +156,16 @@ def node_connected_component(G: Graph, n: Any) -> set:
     return next(nodes for nodes in connected_components(G) if n in nodes)
 
 
-def core_number(G: Graph) -> dict:
+def _refuse_loops(G: Graph) -> None:
     if G.loops:
         raise networkx.NetworkXNotImplemented(
             "Input graph has self loops which is not permitted; Consider using "
             "G.remove_edges_from(nx.selfloop_edges(G))."
         )
+
+
+def core_number(G: Graph) -> dict:
+    _refuse_loops(G)
     return G.by_name(library.kcore(G.weighted_by(None)).core)
 
 
@@ -368,6 +372,14 @@ def jaccard_coefficient(G: Graph, ebunch: Any = None) -> Iterator[tuple]:
         dict(zip(zip(found["source"].tolist(), found["target"].tolist()), found["jaccard"].tolist())) if found else {}
     )
     return ((*pair, values[numbers]) for pair, numbers in zip(pairs, zip(ends[::2], ends[1::2])))
+
+
+def k_truss(G: Graph, k: int) -> networkx.Graph:
+    _refuse_loops(G)
+    found = library.truss(G.weighted_by(None), k=max(int(np.ceil(k)), 1)).edges
+    ends = zip(found["source"].tolist(), found["target"].tolist())
+    pairs = [(G.names[one], G.names[other]) for one, other in ends]
+    return networkx.Graph(pairs) if G.original is None else G.original.edge_subgraph(pairs).copy()
 
 
 def greedy_color(G: Graph, strategy: Any = "largest_first", interchange: bool = False) -> dict:

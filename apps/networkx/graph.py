@@ -26,12 +26,14 @@ class PartitionedNxGraph:
         That of edges which became their weights.
     loops : bool
         Some edge joins a node with itself.
+    original : networkx.Graph or None
+        What this was made of, for results with its attributes, if these were asked for.
     """
 
     __networkx_backend__ = "cusp"
 
-    def __init__(self, graph: Any, attribute: Any, default: Any) -> None:
-        self.names, self.attribute = list(graph), attribute
+    def __init__(self, graph: Any, attribute: Any, default: Any, original: Any = None) -> None:
+        self.names, self.attribute, self.original = list(graph), attribute, original
         self._kind = graph.is_directed(), graph.is_multigraph()
         arrays = edges_of(graph, attribute, default)
         self.loops = bool((arrays[0] == arrays[1]).any())
@@ -69,6 +71,8 @@ class PartitionedNxGraph:
         """
         if attribute is None:
             return self._unweighted
+        if self.original is not None:  # kept for a function that needs all attributes, and used for another one
+            return PartitionedNxGraph(self.original, attribute, 1)._weighted
         if attribute != self.attribute:
             raise NotImplementedError(f"the graph was converted with the weights {self.attribute!r}, not {attribute!r}")
         return self._weighted
@@ -128,7 +132,11 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
 
 
 def convert_from_nx(
-    graph: Any, edge_attrs: dict | None = None, preserve_edge_attrs: bool = False, **_: Any
+    graph: Any,
+    edge_attrs: dict | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    **_: Any,
 ) -> PartitionedNxGraph:
     """Partition a graph across the ranks. Collective: all of them give the same.
 
@@ -138,6 +146,8 @@ def convert_from_nx(
         More than one attribute of edges is wanted, or one that is not a number.
     """
     wanted = list((edge_attrs or {}).items())
+    if preserve_edge_attrs and preserve_node_attrs:
+        return PartitionedNxGraph(graph, None, None, graph)
     if preserve_edge_attrs or len(wanted) > 1:
         raise NotImplementedError("edges have one attribute at most, their weight")
     return PartitionedNxGraph(graph, *(wanted[0] if wanted else (None, None)))

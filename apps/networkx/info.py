@@ -40,6 +40,7 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "louvain_communities": "Undirected graphs, without ``max_level`` and ``threshold``. ``seed`` draws other random "
     "numbers than in NetworkX: communities differ, their modularity hardly.",
     "leiden_communities": "Undirected graphs, without ``max_level``. NetworkX itself has no such function.",
+    "k_truss": "Undirected graphs. Of a graph that was converted before, without attributes of nodes and edges.",
     "jaccard_coefficient": "Of given pairs, in undirected graphs without loops.",
     "minimum_spanning_edges": "Without ``data`` of edges, no multigraphs. Of edges that weigh the same, others may be "
     "chosen than in NetworkX.",

@@ -220,9 +220,9 @@ def pagerank(
     damping: float = 0.85,
     tolerance: float = 1e-06,
     iterations: int | None = None,
+    unweighted: bool = False,
     algorithm: Literal["pull", "push-residual"] = "pull",
     precision: Literal["float32", "float64"] = "float64",
-    unweighted: bool = False,
     personalize: Any = None,
     checkpoint: str | None = None,
     every: float | None = None,
@@ -238,9 +238,9 @@ def pagerank(
     damping : probability that a walk continues at a node (default: 0.85)
     tolerance : stop when the sum of all changes in one iteration is lower (default: 1e-6)
     iterations : stop after N iterations; with --tolerance 0, run exactly N (default: no limit)
+    unweighted : ignore weights: follow all edges of a node with equal probability
     algorithm : pull along all edges, or push along those of nodes with large residuals (default: pull)
     precision : type of the ranks; float32 is faster, and correct to about six digits (default: float64)
-    unweighted : ignore weights: follow all edges of a node with equal probability
     personalize : start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line
     checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
     every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
@@ -454,6 +454,53 @@ def similarity(
     trace : a file for the timelines of this call, as ``--trace`` writes it
     pairs : only these pairs: the first node and the second, the third and the fourth ... (default: all
         neighbours)
+    """
+
+def truss(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    k: int | None = None,
+) -> Result:
+    """Trussness of edges: the largest k for which each is in a k-truss; or the edges in the truss of one k.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    k : only find the edges of the truss of this k (default: trussness of all)
+    """
+
+def ppr(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    seeds: Sequence[Any],
+    top: int = 10,
+    damping: float = 0.85,
+    tolerance: float = 1e-06,
+    iterations: int | None = None,
+    unweighted: bool = False,
+) -> Result:
+    """Personalized PageRank from each of many nodes: which others a random walk is at most often, if it starts anew
+    there.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    seeds : where walks start, each at one: nodes by name or number, or a file with one a line
+    top : how many nodes of the highest ranks (default: 10)
+    damping : probability that a walk continues at a node (default: 0.85)
+    tolerance : stop when the sum of all changes in one iteration is lower (default: 1e-6)
+    iterations : stop after N iterations; with --tolerance 0, run exactly N (default: no limit)
+    unweighted : ignore weights: follow all edges of a node with equal probability
     """
 
 def table(

@@ -5,20 +5,43 @@ much as its end of lower degree has neighbours: for all edges, at most edges^1.5
 1985).
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
-from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.kernels.arrays import compress, numbers, offsets_of, runs_of_rows, sizes_of, take
+from cusp.apps.operators.triangles.interfaces import Triangles
+from cusp.kernels.arrays import compress, numbers, offsets_of, put, runs_of_rows, sizes_of, take
 from cusp.kernels.interfaces import Build
 from cusp.output.gid_order import at_gids, in_gid_order
-from cusp.runtime.devices import backend, move, to_host
+from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.exchange import all_to_all, pieces
 from cusp.runtime.mpi import MPI
+
+
+class Table(NamedTuple):
+    """Rows of neighbours, and which of some pairs need them.
+
+    Attributes
+    ----------
+    pairs, rows : (n,) int64
+        The pairs, ascending, and of each the row; on the host.
+    offsets, targets : CSR
+        Local ids on this rank; neighbours that have none are left out.
+    values : (entries,) array, or None
+        What came with the entries; None of the rows of this rank, which are those of the graph.
+    counts : (entries,) int32, or None
+        For what is to travel back.
+    """
+
+    pairs: np.ndarray
+    rows: np.ndarray
+    offsets: Any
+    targets: Any
+    values: Any = None
+    counts: Any = None
 
 
 def common_neighbours(graph: Partition, comm: MPI.Intracomm, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -53,32 +76,64 @@ def common_neighbours(graph: Partition, comm: MPI.Intracomm, pairs: np.ndarray) 
 
 
 def _count_here(graph: Partition, comm: MPI.Intracomm, lower: np.ndarray, higher: np.ndarray) -> np.ndarray:
-    """(n,) int64: the common neighbours of pairs of names, of which ``higher`` has its row on this rank. Collective.
-
-    Equal pairs are counted once.
-    """
-    ops, rows = backend(Triangles, graph.device), graph.num_proxies
-    needed, row = np.unique(lower, return_inverse=True)
+    """(n,) int64: the common neighbours of pairs of names, of which ``higher`` has its row on this rank. Collective."""
     highs = to_host(graph.lid_map.lids(move(higher % graph.num_nodes, graph.device)))
-    distinct, place = np.unique(row * rows + highs, return_inverse=True)
-    row, highs = np.divmod(distinct, rows)
-    counts = np.empty(row.size, np.int64)
-    for first, begins, entries in _rows_of(graph, comm, needed):
-        some = slice(*np.searchsorted(row, [first, first + begins.size - 1]))
-        order = np.argsort(highs[some], kind="stable")
-        here, there = (move(each[some][order], graph.device) for each in (highs, row - first))
-        counts[some][order] = to_host(ops.count_common(graph.offsets, graph.targets, here, there, begins, entries))
-    return counts[place]
+    order, counts = np.argsort(highs, kind="stable"), np.empty(highs.size, np.int64)
+    counts[order] = to_host(count_rows(graph, comm, highs[order], lower[order]))
+    return counts
 
 
-def _rows_of(graph: Partition, comm: MPI.Intracomm, names: np.ndarray) -> Iterator[tuple[int, Any, Any]]:
-    """The rows of some nodes, named as in ``nodes_of``, ascending, in rounds of bounded size. Collective.
+def count_rows(graph: Partition, comm: MPI.Intracomm, highs: Any, names: np.ndarray) -> Any:
+    """(n,) int64: how many neighbours masters of this rank have in common with any other nodes. Collective.
 
-    Yields
-    ------
-    first, begins, entries : int, (rows + 1,) int64, (entries,) int32
-        Row i, of ``names[first + i]``, is ``entries[begins[i] : begins[i + 1]]``: its local ids, those that are here.
+    Parameters
+    ----------
+    highs : (n,) integers, ascending
+        Local ids of the masters.
+    names : (n,) int64
+        Of the others, as in ``nodes_of``; their rows travel.
     """
+    ops, highs = backend(Triangles, graph.device), move(highs, graph.device).astype(np.int64)
+    counts = xp_of(graph.device).empty(highs.size, np.int64)
+    for table in tables_of(graph, comm, names):
+        pairs, rows = (move(each, graph.device) for each in table[:2])
+        here = take(highs, pairs)
+        put(ops.count_common(graph.offsets, graph.targets, here, rows, table.offsets, table.targets), pairs, counts)
+    return counts
+
+
+def tables_of(
+    graph: Partition, comm: MPI.Intracomm, names: np.ndarray, values_of: Callable[[Any], Any] | None = None,
+    give_back: Callable[[Any, Any], None] | None = None,
+) -> Iterator[Table]:  # fmt: skip
+    """For pairs, the rows of one of their ends, in rounds of bounded size. Collective.
+
+    Parameters
+    ----------
+    names : (n,) int64
+        Of these ends, as in ``nodes_of``.
+    values_of : function of (m,) int64 -> (m,) array, optional
+        What is to travel with entries of this rank, by their places in the rows of the graph.
+    give_back : function of (m,) int64 and (m,) int32, optional
+        Takes places in the rows of this rank, and what another wrote into its ``counts`` of them.
+    """
+    keeper = names // graph.num_nodes
+    own, others = np.flatnonzero(keeper == comm.rank), np.flatnonzero(keeper != comm.rank)
+    lids = graph.lid_map.lids(move(names[own] % graph.num_nodes, graph.device))
+    yield Table(own, to_host(lids).astype(np.int64), graph.offsets, graph.targets)
+    needed, row = np.unique(names[others], return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    for first, offsets, *entries in _rows_of(graph, comm, needed, values_of, give_back):
+        last = first + offsets.size - 1
+        some = np.sort(order[slice(*np.searchsorted(row, [first, last], sorter=order))])
+        yield Table(others[some], row[some] - first, offsets, *entries)
+
+
+def _rows_of(
+    graph: Partition, comm: MPI.Intracomm, names: np.ndarray, values_of: Callable[[Any], Any] | None,
+    give_back: Callable[[Any, Any], None] | None,
+) -> Iterator[tuple[int, Any, Any, Any, Any]]:  # fmt: skip
+    """The rows of some nodes, named as in ``nodes_of``, ascending: the first of them, and a table. Collective."""
     build, ends = backend(Build, graph.device), np.searchsorted(names, np.arange(1, comm.size + 1) * graph.num_nodes)
     came = all_to_all(comm, pieces(names % graph.num_nodes, ends))
     asked = [graph.lid_map.lids(move(gids, graph.device)).astype(np.int64) for gids in came]
@@ -87,17 +142,28 @@ def _rows_of(graph: Partition, comm: MPI.Intracomm, names: np.ndarray) -> Iterat
     firsts = ends - np.diff(ends, prepend=0)
     for turn in range(max(comm.allgather(max(map(len, rounds))))):
         send = [lids[cuts[turn]] if turn < len(cuts) else lids[:0] for lids, cuts in zip(asked, rounds)]
+        places = [_places_of(graph, lids) for lids in send]
         sizes = build.all_to_all(comm, [sizes_of(graph.offsets, lids) for lids in send])
-        entries = build.all_to_all(comm, [_neighbours(graph, lids) for lids in send])
-        for rank, (some, gids) in enumerate(zip(sizes, entries)):
+        entries = build.all_to_all(comm, [take(graph.gids, take(graph.targets, some)) for some in places])
+        values = build.all_to_all(comm, [values_of(some) for some in places]) if values_of else [None] * comm.size
+        back = []
+        for rank, (some, gids, those) in enumerate(zip(sizes, entries, values)):
             lids = graph.lid_map.lids(gids)
-            yield int(firsts[rank]), offsets_of(lids >= 0)[offsets_of(some)], compress(lids >= 0, lids)
+            here, counts = lids >= 0, build.xp.zeros(lids.size if give_back else 0, np.int32)
+            rows = offsets_of(here)[offsets_of(some)], compress(here, lids)
+            written = compress(here, counts) if give_back else None
+            yield int(firsts[rank]), *rows, None if those is None else compress(here, those), written
             firsts[rank] += some.size
+            if give_back:
+                counts[here] = written
+            back.append(counts)
+        if give_back:
+            for some, counts in zip(places, build.all_to_all(comm, back)):
+                give_back(some, counts)
 
 
-def _neighbours(graph: Partition, lids: Any) -> Any:
-    """The global ids of the neighbours of some masters, row after row."""
+def _places_of(graph: Partition, lids: Any) -> Any:
+    """(n,) int64: the places of the edges of some masters, row after row."""
     begins = offsets_of(sizes_of(graph.offsets, lids))
     rows = backend(Undirected, graph.device).rows_of_edges(begins)
-    places = numbers(0, rows.size, np.int64, graph.device) + take(take(graph.offsets, lids) - begins[:-1], rows)
-    return take(graph.gids, take(graph.targets, places))
+    return numbers(0, rows.size, np.int64, graph.device) + take(take(graph.offsets, lids) - begins[:-1], rows)

@@ -1,5 +1,6 @@
 """The walk of PageRank: its start nodes, by default or from a command line or file, and the data for its steps."""
 
+import argparse
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from cusp.apps.shared.lengths import refuse_unfit
 from cusp.apps.shared.neighbour_sums import Neighbours, Sums, in_neighbours, out_neighbours
 from cusp.errors import OptionError, together
 from cusp.kernels.arrays import total
+from cusp.program.cli import between, positive
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
 LARGEST = EdgeOperator("weight", into="src.largest")
@@ -52,7 +54,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
     OptionError, GraphFileError
         On every rank: no such node; weights that cannot be shares.
     """
-    teleport = part.storage.aside(_starts(part, sync, starting))
+    teleport = part.storage.aside(starts_at(part, sync, starting))
     senders = total(part.degrees > 0)
     if not pull:
         return Walk(teleport, None, part.degrees[:senders], part.degrees[:0])
@@ -61,7 +63,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
     return Walk(teleport, in_neighbours(part, weighted=False), part.degrees[:senders], part.degrees[:0])
 
 
-def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
+def starts_at(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
     """(masters,) float64: the probability that a walk starts there, equal for all nodes if none are given. Collective.
 
     Raises
@@ -116,3 +118,35 @@ def _shares(part: Partition, sync: Sync, out: Neighbours, into: Neighbours) -> t
     rows = backend(Undirected, part.device).rows_of_edges(part.offsets)
     shares = xp.divide(out.weights, largest.values[rows]), xp.divide(into.weights, largest.values[into.edges.sources])
     return out._replace(weights=shares[0]), into._replace(weights=shares[1])
+
+
+def check_tolerance(options: argparse.Namespace, least: float, what: str, needed: str | None = None) -> None:
+    """Raise OptionError if an iteration cannot be as exact as its options ask, or would never end.
+
+    ``what`` is exact to ``least``; without the option ``needed``, if one is named, tolerance is not 0.
+    """
+    tolerance = options.tolerance
+    if tolerance == 0 and (needed or not options.iterations):
+        more = f" and {needed}" if needed else ""
+        raise OptionError(f"--tolerance 0 never ends: give --iterations{more}")
+    if 0 < tolerance < least:
+        raise OptionError(f"--tolerance {tolerance:g}: {what} are exact to {least:.2g} only")
+
+
+def add_walk_options(parser: argparse.ArgumentParser) -> None:
+    """Options of a walk, and of when iterations end."""
+    parser.add_argument(
+        "--damping", type=between(1e-3, 1), default=0.85, metavar="D",
+        help="probability that a walk continues at a node (default: 0.85)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tolerance", type=between(0, 1), default=1e-6, metavar="T",
+        help="stop when the sum of all changes in one iteration is lower (default: 1e-6)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--iterations", type=positive, metavar="N",
+        help="stop after N iterations; with --tolerance 0, run exactly N (default: no limit)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unweighted", action="store_true", help="ignore weights: follow all edges of a node with equal probability"
+    )

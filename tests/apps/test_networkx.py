@@ -222,6 +222,24 @@ def test_jaccard_coefficient(comm):
         nx.jaccard_coefficient(graph, [("x", "node 1")], backend="cusp")
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("k", [2, 3, 3.5, 4])
+def test_k_truss(comm, k):
+    """With the attributes of the graph, which stays of use to functions that need one of them; refused with loops."""
+    graph = named(nx.Graph, 7, loops=False)
+    graph.add_edges_from((f"node {one}", f"node {other}") for one in range(6) for other in range(one))
+    nx.set_node_attributes(graph, 7, "size")
+    ours, theirs = (nx.k_truss(graph, k, backend=each) for each in ("cusp", "networkx"))
+    assert nx.utils.graphs_equal(ours, theirs)
+    ours, theirs = (nx.pagerank(graph, weight="length", tol=1e-12, backend=each) for each in ("cusp", "networkx"))
+    assert ours == pytest.approx(theirs, abs=1e-9)
+    bare = nx.k_truss(backend.convert_from_nx(graph), k)
+    assert {*map(frozenset, bare.edges)} == {*map(frozenset, nx.k_truss(graph, k, backend="networkx").edges)}
+    graph.add_edge("node 3", "node 3")
+    with pytest.raises(nx.NetworkXNotImplemented, match="self loops"):
+        nx.k_truss(graph, k, backend="cusp")
+
+
 OTHER = {  # every parameter of our functions -> a value that is not its default
     "source": "node 4", "target": "node 5", "n": "node 7", "cutoff": 2, "weight": "length", "method": "bellman-ford",
     "nodes": ["node 3", "node 9"], "count_zeros": False, "alpha": 0.5, "personalization": {"node 1": 2},

@@ -6,7 +6,7 @@ import numpy as np
 import parts
 import pytest
 
-from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.apps.run.result import gather_edges
 from cusp.apps.similarity import APP, prepare, similarity
 from cusp.apps.verify.check import VerificationError

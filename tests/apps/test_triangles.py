@@ -6,7 +6,7 @@ import numpy as np
 import parts
 import pytest
 
-from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.apps.shared.graphs import oriented
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.triangles import triangles

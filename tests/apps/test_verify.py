@@ -22,7 +22,7 @@ from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
 POLICIES = ["cvc", "mixed"]
-ON_HOST = ("triangles", "similarity", "msf", "sample", "walks")  # whose answers are checked there
+ON_HOST = ("triangles", "similarity", "truss", "msf", "sample", "walks")  # whose answers are checked there
 policies = pytest.mark.parametrize("policy", POLICIES)
 FAR = 50  # an unreached node of the graph below, with an edge into the reached part
 
@@ -304,7 +304,7 @@ def test_edges_stay_on_the_device(comm, shared_tmp, monkeypatch, name):
         pytest.skip("CPUs copy a small graph to every rank")
     app = app_of(name)
     chosen = {"bfs": {"parents": True}, "forest": {"roots": [3, 7]}, "path": {"targets": [5]}}
-    chosen |= {"table": {"origins": [3, 7]}, "paths": {"source": 3, "target": 5}}
+    chosen |= {"table": {"origins": [3, 7]}, "ppr": {"seeds": [3, 7]}, "paths": {"source": 3, "target": 5}}
     options = parts.read_options(app, 40, **chosen.get(name, {}))
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(40, 4000))
     csc = app.needs_csc(options, False)

@@ -24,11 +24,12 @@ PLAIN = ("0", "1", "3", "0.5", "1,2", "cvc", "edges", "out.h5", "folder", "1x1",
 APPS = (
     "bfs", "sssp", "pagerank", "kcore", "communities", "betweenness", "forest", "path", "widest", "cc", "scc",
     "triangles", "maze", "semiring", "eigenvector", "katz", "hits", "closeness", "mis", "coloring", "msf", "similarity",
-    "table", "paths", "sample", "walks",
+    "truss", "ppr", "table", "paths", "sample", "walks",
 )  # fmt: skip
 NEEDED = {
     "forest": ["--roots=1"],
     "table": ["--from=1"],
+    "ppr": ["--seeds=1"],
     "paths": ["--source=1", "--target=2"],
     "maze": ["--width=6", "--height=6", "--blocked=0"],
 }

@@ -80,6 +80,8 @@ RUNS = [
     Run("coloring"),
     Run("msf"),
     Run("similarity"),
+    Run("truss"),
+    Run("ppr", "--seeds 3 77 200"),
     Run("table", "--from 3 77 200 --to 5 9"),
     Run("paths", "--source 3 --target 9 --k 20"),
     Run("sample", "--fan-out 5,3 --batch-size 32 --weighted --numbered"),

@@ -126,9 +126,10 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
             ("int", "unsigned char"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
         )
     ],
-    "cusp/apps/operators/structure/triangles.cuh": [
+    "cusp/apps/operators/triangles/triangles.cuh": [
         {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
     ],
+    "cusp/apps/operators/triangles/truss.cuh": [{"PLACE": place} for place in ("unsigned", "unsigned long long")],
     "cusp/apps/operators/traversal/sssp_sorted.cuh": [
         *DISTANCES, *(types | {"RANKS": "Together"} for types in DISTANCES[1:3]),
     ],

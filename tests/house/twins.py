@@ -19,14 +19,14 @@ from cusp.apps.operators.structure import (
     cores_gpu,
     kcore_cpu,
     kcore_gpu,
-    triangles_cpu,
-    triangles_gpu,
 )
-from cusp.apps.operators.structure.interfaces import Cc, Communities, Cores, Kcore, Triangles
+from cusp.apps.operators.structure.interfaces import Cc, Communities, Cores, Kcore
 from cusp.apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
-from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Pagerank, Rows
+from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, CpuPagerank, Pagerank, Rows
 from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu
 from cusp.apps.operators.traversal.interfaces import Bfs, Sssp
+from cusp.apps.operators.triangles import triangles_cpu, triangles_gpu, truss_cpu, truss_gpu
+from cusp.apps.operators.triangles.interfaces import Triangles, Truss
 from cusp.input import read_cpu, read_gpu
 from cusp.input.interfaces import Read
 from cusp.kernels import build_cpu, build_gpu
@@ -40,7 +40,7 @@ device: tuple[Device, Device] = device_cpu, device_gpu
 message: tuple[Message, Message] = message_cpu, message_gpu
 undirected: tuple[Undirected, Undirected] = undirected_cpu, undirected_gpu
 rows: tuple[Rows, Rows] = rows_cpu, rows_gpu
-pagerank: tuple[Pagerank, Pagerank] = pagerank_cpu, pagerank_gpu
+pagerank: tuple[CpuPagerank, Pagerank] = pagerank_cpu, pagerank_gpu
 samples: tuple[Samples, Samples] = samples_cpu, samples_gpu
 batches: tuple[CpuBatches, Batches] = batches_cpu, batches_gpu
 betweenness: tuple[CpuBetweenness, Betweenness] = betweenness_cpu, betweenness_gpu
@@ -48,6 +48,7 @@ cc: tuple[Cc, Cc] = cc_cpu, cc_gpu
 kcore: tuple[Kcore, Kcore] = kcore_cpu, kcore_gpu
 cores: tuple[Cores, Cores] = cores_cpu, cores_gpu
 triangles: tuple[Triangles, Triangles] = triangles_cpu, triangles_gpu
+truss: tuple[Truss, Truss] = truss_cpu, truss_gpu
 communities: tuple[Communities, Communities] = communities_cpu, communities_gpu
 bfs: tuple[Bfs, Bfs] = bfs_cpu, bfs_gpu
 sssp: tuple[Sssp, Sssp] = sssp_cpu, sssp_gpu

@@ -1,1 +1,1 @@
-"""Operators that find components, cores, triangles and communities."""
+"""Operators that find components, cores and communities."""

@@ -1,7 +1,7 @@
 """What sums over neighbours need from every device."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cusp.runtime.devices import Array
 
@@ -69,6 +69,48 @@ class Pagerank(Protocol):
 
     def push_shares(self, frontier: Array, shares: Array, residuals: "Label") -> None:
         """Every frontier node adds its share to the residuals of its out-neighbours; mirrors with some are updated."""
+
+
+class Steps(NamedTuple):
+    """What a step of a walk in the whole of a graph follows.
+
+    Attributes
+    ----------
+    offsets, targets : CSR
+        Out-edges.
+    in_offsets, sources : CSC
+    weights : (edges,) any number type, or None
+        Of the in-edges.
+    factors : (nodes,) float64
+        The probability that a walk goes on, divided by what a node's out-edges weigh in all; 0 where none leads on.
+    """
+
+    offsets: Any
+    targets: Any
+    in_offsets: Any
+    sources: Any
+    weights: Any
+    factors: Any
+
+
+class CpuPagerank(Pagerank, Protocol):
+    """What only the CPU has: many walks in one call."""
+
+    def ranks_from(
+        self, steps: Steps, starts: Array, damping: float, tolerance: float, iterations: int | None,
+        visit: Callable[[int, Array, Array, int, float], None],
+    ) -> None:  # fmt: skip
+        """Ranks of all nodes for walks that start at one node, of some of these, each found by one thread.
+
+        Parameters
+        ----------
+        starts : (n,) int64
+        tolerance, iterations
+            A walk ends when the sum of the absolute changes in one iteration is below the one, or after so many.
+        visit : function (place, nodes, ranks, rounds, change)
+            Called for each start, by its place, by any thread: nodes (m,) uint32 that are reached, in any order, and
+            others; ranks (nodes,) float64 of all nodes, of use only in the call; iterations, and the last change.
+        """
 
 
 class Betweenness(Protocol):

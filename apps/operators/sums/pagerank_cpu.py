@@ -1,15 +1,20 @@
 """PageRank on the CPU: see interfaces.py."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from cusp.apps.operators.sums.interfaces import Steps
+from cusp.apps.operators.sums.rows_cpu import sum_plain_rows, sum_weighted_rows
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, ranges, spans_of_blocks
+from cusp.runtime.threads import cut, in_parallel, num_threads, ranges, spans_of_blocks
 from gluon.device_cpu import set_bit
 from gluon.label import Label
+
+MANY = 8  # a part of all nodes: if walks reach more, all are looked at, in their order
 
 
 def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
@@ -122,3 +127,66 @@ def _mark_nonzero(first, values, updated):  # type: ignore[no-untyped-def]
     for lid in range(first, values.size):
         if values[lid] != 0:
             set_bit(updated, lid)
+
+
+def ranks_from(
+    steps: Steps, starts: Any, damping: float, tolerance: float, iterations: int | None,
+    visit: Callable[[int, Any, Any, int, float], None],
+) -> None:  # fmt: skip
+    """Only nodes that are reached are looked at, while they are few."""
+    size, weights = steps.factors.size, np.empty(0) if steps.weights is None else steps.weights
+    limits = damping, tolerance, iterations or -1
+    edges = unsigned(steps.offsets, steps.targets, steps.in_offsets, steps.sources)
+
+    def some(first: int, last: int) -> None:
+        seen, (ranks, given, got) = np.zeros(size, np.bool_), np.zeros((3, size))
+        nodes = np.empty(size, np.uint32)
+        for place in range(first, last):
+            count, rounds, change = _ranks_from(
+                np.uint32(starts[place]), *edges, weights, steps.factors, *limits, seen, nodes, ranks, given, got
+            )  # fmt: skip
+            visit(place, nodes[:count], ranks, int(rounds), float(change))
+            for values in (seen, ranks, given):
+                values[nodes[:count]] = 0
+
+    in_parallel(some, cut(starts.size, min(starts.size, num_threads()) or 1))
+
+
+@njit(cache=True, nogil=True)
+def _ranks_from(  # type: ignore[no-untyped-def]
+    start, offsets, targets, in_offsets, sources, weights, factors, damping, tolerance, iterations, seen, nodes, ranks,
+    given, got,
+):  # fmt: skip
+    """Pulls, as those of all walks; ``seen``, ``ranks`` and ``given`` are 0. Returns nodes, rounds and change."""
+    one, old, count, rounds, change, dangling = np.uint64(1), 0, 1, 0, 1.0, 0.0
+    nodes[0], seen[start], ranks[start], given[start] = start, True, 1.0, factors[start]
+    if factors[start] == 0:
+        dangling = 1.0
+    while change >= tolerance and rounds != iterations:
+        last = count
+        while old < last:
+            node = nodes[old]
+            old += 1
+            for edge in range(offsets[node], offsets[node + one]):
+                target = targets[edge]
+                nodes[count if count < nodes.size else 0] = target if count < nodes.size else nodes[0]
+                count += np.int64(not seen[target])
+                seen[target] = True
+        if count < nodes.size and count > nodes.size // MANY:
+            count = old = nodes.size
+            for node in range(count):
+                nodes[node], seen[node] = node, True
+        if weights.size:
+            sum_weighted_rows(nodes[:count], in_offsets, sources, given, got, weights)
+        else:
+            sum_plain_rows(nodes[:count], in_offsets, sources, given, got)
+        got[start] += 1 - damping + damping * dangling
+        change = dangling = 0.0
+        for node in nodes[:count]:
+            rank = got[node]
+            change += abs(rank - ranks[node])
+            ranks[node], given[node] = rank, factors[node] * rank
+            if factors[node] == 0:
+                dangling += rank
+        rounds += 1
+    return count, rounds, change

@@ -45,7 +45,7 @@ def sum_rows(
     if weights is None:
         in_parallel(lambda first, last: sum_plain_rows(lids[first:last], *rest), rows.groups[group])
     else:
-        in_parallel(lambda first, last: _sum_weighted_rows(lids[first:last], *rest, weights), rows.groups[group])
+        in_parallel(lambda first, last: sum_weighted_rows(lids[first:last], *rest, weights), rows.groups[group])
 
 
 @njit(cache=True, nogil=True)
@@ -69,7 +69,7 @@ def sum_plain_rows(lids, offsets, columns, values, sums):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def _sum_weighted_rows(lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
+def sum_weighted_rows(lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
     """As :func:`sum_plain_rows`, with two sums: each edge is two loads from memory already."""
     one, two = np.uint64(1), np.uint64(2)
     for place in range(lids.size):

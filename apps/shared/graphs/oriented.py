@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
-from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.kernels.arrays import add_up, by_rank, offsets_of, runs_of_rows
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of, to_host, xp_of

@@ -9,7 +9,7 @@ from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, runs_of_rows, sizes_of
 from cusp.kernels.cuda import c_type, load, many_threads
 
-KERNELS = "cusp/apps/operators/structure/triangles.cuh"
+KERNELS = "cusp/apps/operators/triangles/triangles.cuh"
 ROWS_AT_ONCE = 1 << 27  # 3 GB while they are numbered
 ROW_BLOCK = 128  # threads that orient a row; a single warp keeps the order
 USERS = 256  # rows that a block looks at for one that it has marked

@@ -1,0 +1,1 @@
+"""Triangles: operators that count them, and take those of removed edges away."""
