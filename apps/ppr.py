@@ -7,7 +7,7 @@
 >>> found = ppr(graph, seeds=[0, 3], top=3)
 >>> found.node, found.pagerank.round(3)
 (array([[ 0,  1,  2],
-       [ 3, -1, -1]]), array([[0.335, 0.285, 0.242],
+       [ 3, -1, -1]]), array([[0.347, 0.295, 0.251],
        [1.   , 0.   , 0.   ]]))
 """
 
