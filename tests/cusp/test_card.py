@@ -28,7 +28,7 @@ LIMITS = {"nothing fits": 1 << 12, "some fits": 150_000, "all fits": 64 << 20}
 OPTIONS = {
     "bfs": {"source": 3}, "sssp": {"source": 3}, "path": {"source": 3, "targets": [5]}, "forest": {"roots": [1, 2]},
     "widest": {"source": 3}, "betweenness": {"sources": 2}, "pagerank": {"iterations": 4},
-    "table": {"origins": [3, 7, 9], "destinations": [5]}, "paths": {"source": 3, "target": 5},
+    "table": {"origins": [3, 7, 9], "destinations": [5]}, "paths": {"source": 3, "target": 5}, "ppr": {"seeds": [3, 9]},
 }  # fmt: skip
 
 
