@@ -20,7 +20,6 @@ from cusp.apps.shared.communities.graph import round_weights
 from cusp.apps.shared.communities.kept import come_down
 from cusp.apps.shared.communities.sweeps import take_apart
 from cusp.apps.shared.graphs.undirected import as_undirected
-from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
@@ -240,15 +239,15 @@ def test_moves(most, weights):
     offsets, targets, values, numbers = rows_of_any_length(rng, most, weights)
     sizes = np.diff(offsets)
     totals = rng.integers(-2, 5, most) * 4.0
-    gids, seed, spare = rng.permutation(most) * 2**20, -3, []
+    gids, factor, spare = rng.permutation(most) * 2**20, 0x9E3779B97F4A7C15, []
     ops = backend(Communities, parts.DEVICE)
     rows = np.flatnonzero(rng.random(sizes.size) < 0.9)
     for strengths, scale in (np.zeros(sizes.size), 1.0), (rng.integers(0, 3, sizes.size) / 2, 0.1):
         given = offsets, targets, values, numbers, strengths, totals
         arrays = (move(array, parts.DEVICE) for array in (rows, *given, gids))
-        moved, old, new = (to_host(array) for array in ops.moves(*arrays, seed, scale, spare))
+        moved, old, new = (to_host(array) for array in ops.moves(*arrays, factor, scale, spare))
         known = offsets, targets, values if values.size else np.ones(targets.size), *given[3:]
-        lists = [array.tolist() for array in (*known, splitmix64(gids, seed))]
+        lists = [array.tolist() for array in (*known, gids.astype(np.uint64) * np.uint64(factor))]
         best = np.array([best_by_dictionary(row, *lists, scale) for row in rows.tolist()])
         elsewhere = best != numbers[rows]
         assert moved.tolist() == rows[elsewhere].tolist() and old.tolist() == numbers[moved].tolist()

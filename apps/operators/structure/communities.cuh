@@ -87,11 +87,11 @@ struct Best {
   int community;
 };
 
-// The lots of communities: hashes of the nodes that they are named after.
+// The lots of communities, by the nodes that they are named after.
 struct Lots {
   const i64* gids;
-  u64 seed;
-  __device__ u64 operator[](int community) const { return mix((u64)gids[community] * GOLDEN + seed); }
+  u64 factor;
+  __device__ u64 operator[](int community) const { return (u64)gids[community] * factor; }
 };
 
 // Of different communities, the one of higher score, then of the higher lot.

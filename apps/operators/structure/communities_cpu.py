@@ -7,19 +7,19 @@ import numpy as np
 from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
-from cusp.kernels.bits import GOLDEN, mix, unsigned
+from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges, row_spans
 
 
 def moves(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray,
-    strengths: np.ndarray, totals: np.ndarray, gids: np.ndarray, seed: int, scale: float, spare: list[Any],
+    strengths: np.ndarray, totals: np.ndarray, gids: np.ndarray, factor: int, scale: float, spare: list[Any],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
     moved = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32), np.empty(rows.size, np.int32)
     rows, offsets, targets, numbers, gids = unsigned(rows, offsets, targets, numbers, gids)
-    lots = gids, np.uint64(seed % 2**64)
+    lots = gids, np.uint64(factor)
 
     def choose(first: int, last: int) -> int:
         to, touched = _take_spare(spare, totals.size, np.float64)
@@ -103,7 +103,7 @@ def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> 
 
 @njit(cache=True, nogil=True)
 def _choose(  # type: ignore[no-untyped-def]
-    rows, offsets, targets, weights, numbers, strengths, totals, gids, seed, scale, to, touched, moved, olds, news
+    rows, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched, moved, olds, news
 ):
     """``to`` has the weight from a row to each community, and -1 for those that it has no edge to.
 
@@ -112,16 +112,17 @@ def _choose(  # type: ignore[no-untyped-def]
     weighted, moves = weights.size > 0, 0
     for i in range(rows.size):
         row = rows[i]
-        own, strength, count = numbers[row], strengths[row], 0
-        to[own] = 0.0
+        own, strength, count, to_own = numbers[row], strengths[row], 0, 0.0
         for edge in range(offsets[row], offsets[row + np.uint64(1)]):
-            community = numbers[targets[edge]]
-            weight = to[community]
-            touched[count] = community
-            count += weight < 0
-            to[community] = max(weight, 0.0) + (weights[edge] if weighted else 1.0)
-        choice, highest = own, scale * to[own] - strength * (abs(totals[own]) - strength)
-        to[own] = -1.0
+            community, weight = numbers[targets[edge]], weights[edge] if weighted else 1.0
+            if community == own:  # most are; each waits for the sum of the one before, and memory would take longer
+                to_own += weight
+            else:
+                before = to[community]
+                touched[count] = community
+                count += before < 0
+                to[community] = max(before, 0.0) + weight
+        choice, highest = own, scale * to_own - strength * (abs(totals[own]) - strength)
         for k in range(count):
             community = touched[k]
             score = scale * to[community] - strength * totals[community]
@@ -129,7 +130,7 @@ def _choose(  # type: ignore[no-untyped-def]
             if totals[community] < 0:
                 continue
             if score == highest and choice != own:
-                if mix(gids[community] * GOLDEN + seed) > mix(gids[choice] * GOLDEN + seed):
+                if gids[community] * factor > gids[choice] * factor:
                     choice = community
             choice = community if score > highest else choice
             highest = max(score, highest)

@@ -18,11 +18,11 @@ BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and o
 
 def moves(
     rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, gids: Any,
-    seed: int, scale: float, spare: list[Any],
+    factor: int, scale: float, spare: list[Any],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     best = cp.empty(rows.size, np.int32)
     bits = int(np.float64(scale).view(np.int64))  # a struct has members of 64 bits, whatever they mean
-    job = struct(strengths, totals, gids, int(np.uint64(seed % 2**64).view(np.int64)), best, bits)
+    job = struct(strengths, totals, gids, int(np.uint64(factor).view(np.int64)), best, bits)
     _take(rows, offsets, targets, weights, numbers, totals.size, "Choose", job)
     old = numbers[rows]
     moved = cp.flatnonzero(best != old)

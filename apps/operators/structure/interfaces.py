@@ -121,12 +121,12 @@ class Communities(Protocol):
 
     def moves(
         self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,
-        totals: Array, gids: Array, seed: int, scale: float, spare: list[Any],
+        totals: Array, gids: Array, factor: int, scale: float, spare: list[Any],
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Rows move to the community of highest ``scale * weight to it - strength * total of the others in it``.
 
-        Of equals, a node's own is taken, else the one named after the node with the highest lot: a hash of its global
-        id and the seed. Candidates are the own community and those of neighbours, unless they are closed.
+        Of equals, a node's own is taken, else the one named after the node with the highest lot: its global id times
+        an odd factor, modulo 2^64. Candidates are the own community and those of neighbours, unless they are closed.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
-from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total
+from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_of, take, total
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import transpose
@@ -242,7 +242,9 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
         lids = lid_map.lids(groups.names % graph.num_nodes)
         by_row = xp.argsort(lids[sources], kind="stable")
         rows, ends, weights = lids[sources][by_row], lids[targets][by_row], weights[by_row]
-    offsets = xp.searchsorted(rows, xp.arange(gids.size + 1, dtype=rows.dtype))
+    offsets = xp.zeros(gids.size + 1, np.int64)
+    build.count_in_edges(rows.astype(np.int32, copy=False), offsets)
+    add_up(offsets)
     local = replace(
         graph, num_masters=masters.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,

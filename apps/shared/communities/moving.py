@@ -89,7 +89,7 @@ class Moving:
         Which nodes share one is as random as needed by multiply-shift hashing (Dietzfelbinger et al., J. Algorithms 25,
         1997).
         """
-        factor = splitmix64(np.zeros(1, np.uint64), seed)[0] | np.uint64(1)
+        factor = _odd(seed)
         shift, own = np.uint64(65 - turns.bit_length()), self.level.graph.num_masters
         self.turns = mapped(
             lambda gids: gids.astype(np.uint64) * factor >> shift, self.level.graph.gids[:own], dtype=np.uint8
@@ -109,14 +109,14 @@ class Moving:
     def move(self, rows: Any, strengths: Any, totals: Any, seed: int, scale: float) -> int:
         """Masters move to the best communities; how many have moved. Collective.
 
-        The arguments are those of ``moves`` in interfaces.py, but the (masters,) totals at owners.
+        The arguments are those of ``moves`` in interfaces.py, but the (masters,) totals at owners, and a seed of lots.
         """
         level, graph, names = self.level, self.level.graph, self.groups.names
         ops, gids = backend(Communities, graph.device), names if level.alone else names % graph.num_nodes
         totals = totals if level.alone else levels.get_from_owners(level, names, totals)
         rows, old, new = ops.moves(
-            rows, graph.offsets, graph.targets, self._weights, self.groups.numbers, strengths, totals, gids, seed,
-            scale, self.spare,
+            rows, graph.offsets, graph.targets, self._weights, self.groups.numbers, strengths, totals, gids,
+            int(_odd(~seed)), scale, self.spare,
         )  # fmt: skip
         put(take(names, new), rows, self.label.values)
         levels.broadcast(level, self.label)
@@ -163,6 +163,11 @@ class Moving:
         if not level.alone:
             there = level.xp.flatnonzero(parts)
             sums += levels.add_at_owners(level, self.groups.names[there], parts[there])
+
+
+def _odd(seed: int) -> np.uint64:
+    """A random-looking odd number."""
+    return np.uint64(splitmix64(np.zeros(1, np.uint64), seed)[0] | np.uint64(1))
 
 
 def begin(level: Level, label: Label, restless: Any = None, inside_of: Inside | None = None) -> Moving:
