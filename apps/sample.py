@@ -16,7 +16,7 @@ import numpy as np
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.run.sources import add_source_options, choose_sources
 from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, WEIGHT
-from cusp.apps.shared.sampler import Sample, Sampler
+from cusp.apps.shared.learning.sampler import Sample, Sampler
 from cusp.apps.verify.samples import verify_samples
 from cusp.errors import OptionError, shortened
 from cusp.kernels.arrays import joined

@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # for editors: what is looked up below
     from cusp.apps.run.function import function_of as function_of
     from cusp.apps.run.partitioned_graph import PartitionedGraph as PartitionedGraph
     from cusp.apps.run.result import Result as Result
-    from cusp.apps.shared.pyg_folders import write_pyg as write_pyg
-    from cusp.apps.shared.sampler import Sample as Sample
-    from cusp.apps.shared.sampler import Sampler as Sampler
+    from cusp.apps.shared.learning.pyg_folders import write_pyg as write_pyg
+    from cusp.apps.shared.learning.sampler import Sample as Sample
+    from cusp.apps.shared.learning.sampler import Sampler as Sampler
     from cusp.apps.verify import VerificationError as VerificationError
     from cusp.apps.verify import everywhere as everywhere
     from cusp.apps.verify import tell_node as tell_node
@@ -50,8 +50,8 @@ _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
     "betweenness closeness eigenvector katz hits mis coloring msf similarity truss ppr table paths sample walks",
     "cusp.apps.run.function": "function_of",
-    "cusp.apps.shared.pyg_folders": "write_pyg",
-    "cusp.apps.shared.sampler": "Sample Sampler",
+    "cusp.apps.shared.learning.pyg_folders": "write_pyg",
+    "cusp.apps.shared.learning.sampler": "Sample Sampler",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",
     "cusp.apps.run.result": "Result",
     "cusp.errors": "InputError",

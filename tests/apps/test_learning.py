@@ -15,8 +15,8 @@ import parts
 import pytest
 from scipy.stats import chi2_contingency
 
-from cusp.apps.shared.pyg_folders import write_pyg
-from cusp.apps.shared.sampler import Sampler
+from cusp.apps.shared.learning.pyg_folders import write_pyg
+from cusp.apps.shared.learning.sampler import Sampler
 from cusp.errors import InputError
 
 TIMES, RARE = 4000, 1e-3  # seeds are fixed

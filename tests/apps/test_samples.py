@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from cusp.apps import sample, walks
-from cusp.apps.shared.sampler import Sampler
+from cusp.apps.shared.learning.sampler import Sampler
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.apps.verify.check import VerificationError
 from cusp.errors import InputError

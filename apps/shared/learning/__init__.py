@@ -1,0 +1,1 @@
+"""What learning on graphs takes: samples, and folders that PyG loads."""
