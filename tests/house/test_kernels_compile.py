@@ -117,7 +117,10 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
     "cusp/apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "cusp/apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "cusp/apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
-    "cusp/apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
+    "cusp/apps/operators/structure/communities.cuh": [
+        {"SHORT": "128", "JOB": job, "NAME": name}
+        for job, name in (("Choose", "int"), ("Join", "int"), ("Choose", "i64"))
+    ],
     "cusp/apps/operators/structure/cores.cuh": [{}],
     "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],
     "cusp/apps/operators/traversal/tree.cuh": [

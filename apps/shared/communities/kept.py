@@ -110,7 +110,7 @@ def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, C
 def to_keep(first: Level, level: Level, names: Any) -> Any:
     """(masters of the first level,) int64: global ids that name the communities of the nodes of a level, or flags."""
     kept = first.xp.full(first.graph.num_masters, NOBODY, np.int64)
-    kept[_lids(first, level)] = names[: level.graph.num_masters] % first.graph.num_nodes
+    kept[_lids(first, level)] = names[: level.graph.num_masters].astype(np.int64) % first.graph.num_nodes
     return kept
 
 
