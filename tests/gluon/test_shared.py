@@ -27,7 +27,7 @@ from scripts.mpirun import is_open_mpi
 SIZE = ranks.COMM.size
 OPTIONS = {
     "bfs": {"parents": True}, "forest": {"roots": [0, 7]}, "pagerank": {"precision": "float32"},
-    "table": {"origins": [0, 7]}, "paths": {"source": 0, "target": 7},
+    "table": {"origins": [0, 7]}, "paths": {"source": 0, "target": 7}, "ppr": {"seeds": [0, 7]},
 }  # fmt: skip
 
 
