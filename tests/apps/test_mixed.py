@@ -31,6 +31,7 @@ OPTIONS = {
     "bfs": {"parents": True}, "widest": {}, "path": {"targets": "5,70"}, "forest": {"roots": "3,8,100"},
     "kcore": {}, "pagerank": {}, "betweenness": {"source": [0, 3, 7]}, "communities": {"algorithm": "louvain"},
     "table": {"origins": [3, 8, 100], "destinations": [5, 7]}, "paths": {"source": 3, "target": 100},
+    "ppr": {"seeds": [3, 8]},
 }  # fmt: skip
 CHOICES = {  # by chance, or by the policy: parents, roots of equals
     "bfs": {"parents"}, "path": {"parents"},
