@@ -59,7 +59,7 @@ class Level:
 
     @property
     def alone(self) -> bool:
-        """Whether all communities are named after nodes of this rank."""
+        """Whether all communities are named after nodes of this rank: then names are global ids."""
         return self.sync.comm.size == 1
 
     @functools.cached_property
@@ -146,14 +146,13 @@ def broadcast(level: Level, label: Label) -> None:
 def number(level: Level, label: Label) -> LocalCommunities:
     """Number the communities of all proxies. No sort: an index lists names by global id, and each owner's ascend."""
     build, xp, num_nodes = backend(Build, level.graph.device), level.xp, level.graph.num_nodes
-    alone = level.sync.comm.size == 1  # then names are global ids
-    gids = label.values if alone else mapped(lambda names: names % num_nodes, label.values)
+    gids = label.values if level.alone else mapped(lambda names: names % num_nodes, label.values)
     index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
     build.mark(index, gids)
     size = build.count_below(index)
     by_gid, names = xp.empty(gids.size, np.int32), xp.empty(size, np.int64)
     build.look_up(index, numbers(0, size, np.int32, level.graph.device), gids, by_gid)
-    if alone:
+    if level.alone:
         build.list_marked(index, names)
         return LocalCommunities(names, by_gid)
     names[by_gid] = label.values
@@ -183,7 +182,7 @@ def add_at_owners(level: Level, names: Any, values: Any) -> Any:
 def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
     """Send values, or the global ids, of ascending names to their owners; what each rank sent here. Collective."""
     build, num_nodes = backend(Build, level.graph.device), level.graph.num_nodes
-    if level.sync.comm.size == 1:
+    if level.alone:
         return [names if values is None else values]
     ends = build.xp.searchsorted(names, build.xp.asarray(np.arange(1, level.sync.comm.size + 1) * num_nodes))
     return build.all_to_all(level.sync.comm, pieces(names % num_nodes if values is None else values, to_host(ends)))
@@ -238,7 +237,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     )
     lid_map = map_lids(graph.num_nodes, gids)
     rows, ends = sources, targets
-    if level.sync.comm.size > 1:  # otherwise communities are numbered by global id already
+    if not level.alone:  # otherwise communities are numbered by global id already
         lids = lid_map.lids(groups.names % graph.num_nodes)
         by_row = xp.argsort(lids[sources], kind="stable")
         rows, ends, weights = lids[sources][by_row], lids[targets][by_row], weights[by_row]

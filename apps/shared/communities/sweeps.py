@@ -92,10 +92,8 @@ def take_apart(moves: Moves, seed: int) -> None:
 
 def look_inside(level: Level, values: Any) -> Inside:
     """The inside of the communities with these names. Collective."""
-    groups, weights = (
-        levels.number(level, levels.label_of(level, values)),
-        level.xp.empty_like(level.graph.targets, np.float64),
-    )
+    groups = levels.number(level, levels.label_of(level, values))
+    weights = level.xp.empty_like(level.graph.targets, np.float64)
     within = levels.weights_inside(level, groups, weights)
     totals = levels.get_from_owners(level, groups.names, levels.totals_of(level, groups))
     return Inside(weights, within, totals[groups.numbers[: level.graph.num_masters]], within.copy())
