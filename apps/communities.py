@@ -51,9 +51,9 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
         sweep = checkpoint.rounds
         kept.take_up(checkpoint, level, level, "now", label)
         restless = kept.flags(checkpoint, level, level)
-    moving = begin(level, label, restless)
+    moving = begin(level, label, restless, gravity=False)
     while sweep < MOST_SWEEPS:
-        moved = sweep_once(moving, seed + sweep, gravity=False)
+        moved = sweep_once(moving, seed + sweep)
         sweep += 1
         if moved * STILL <= level.graph.num_nodes:
             break
@@ -120,7 +120,7 @@ def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = N
 def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
     """Sweep until modularity hardly grows; ``keep`` is called between two sweeps. Collective."""
     while climb.sweeps < MOST_SWEEPS:
-        moved = sweep_once(climb.moving, seed + climb.sweeps, gravity=True)
+        moved = sweep_once(climb.moving, seed + climb.sweeps)
         climb.sweeps += 1
         reached = climb.moving.modularity
         if reached >= climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start)):

@@ -4,12 +4,38 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS
+from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Sweep
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges, row_spans
+
+
+def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
+    shift, csr, count, gained = np.uint64(65 - len(lots).bit_length()), (of.offsets, of.targets, of.weights), 0, 0.0
+    turn_of = of.gids.astype(np.uint64) * np.uint64(factor) >> shift
+    for turn, lot in enumerate(lots):
+        rows, totals = np.flatnonzero((of.states[:-1] & RESTLESS > 0) & (turn_of == turn)), of.totals
+        of.states[rows] = 0
+        if of.inside:
+            within, wholes, outward = of.inside
+            well = outward >= of.share * totals * (wholes - totals)
+            rows = rows[well[rows] & (totals[rows] == of.strengths[rows])]
+            well[rows] = False
+            totals = np.where(well, totals, -totals)
+        rows, old, new = moves(rows, *csr, of.numbers, of.strengths, totals, of.gids, lot, of.scale, of.kept)
+        of.numbers[rows], of.states[rows] = new, MOVED
+        gains = settle(rows, *csr, of.seen, of.numbers, of.states)
+        of.states[rows] &= RESTLESS
+        of.seen[rows] = new
+        add_by_number(old, -of.strengths[rows], of.totals)
+        add_by_number(new, of.strengths[rows], of.totals)
+        if of.inside:
+            add_by_number(old, -within[rows], outward)
+            add_by_number(new, within[rows] - gains, outward)
+        count, gained = count + rows.size, gained + float(gains.sum())
+    return count, gained
 
 
 def moves(

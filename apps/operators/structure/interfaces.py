@@ -1,6 +1,7 @@
 """What algorithms on the structure of a graph need from every device."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
@@ -116,8 +117,69 @@ class Cores(Protocol):
 RESTLESS, MOVED = 1, 2  # bits of a node: it has to look for a better community, and it has found one in this turn
 
 
+@dataclass
+class Sweep:
+    """What a sweep of the nodes of one rank reads, and what it changes: numbers, totals, states, seen, and outward.
+
+    Communities are numbered as the nodes that they are named after.
+
+    Attributes
+    ----------
+    offsets, targets, weights : CSR
+        Weights are float64; none are 1.
+    gids : (masters,) int64
+    strengths : (masters,) float64
+    scale : float
+        See :meth:`Communities.moves`.
+    numbers : (masters,) int32
+        Community of each.
+    totals : (masters,) float64
+        Strength of each community.
+    states : (masters + 1,) uint8
+        RESTLESS or 0.
+    seen : (masters,) int32
+        Equal to the numbers, before and after a sweep.
+    inside : ((masters,) float64, (masters,) float64, (masters,) float64), or None
+        Within, wholes and outward, where communities are refined.
+    share : float
+        The weight that chance puts between communities is this times their strengths.
+    kept : list
+        Memory that a call leaves for the next one; empty at first.
+    """
+
+    offsets: Array
+    targets: Array
+    weights: Array
+    gids: Array
+    strengths: Array
+    scale: float
+    numbers: Array
+    totals: Array
+    states: Array
+    seen: Array
+    inside: tuple[Array, Array, Array] | None
+    share: float
+    kept: list[Any] = field(default_factory=list)
+
+
 class Communities(Protocol):
     """The best community for each of some nodes, by the communities of its neighbours."""
+
+    def sweep(self, of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
+        """Turns of all restless nodes of a rank that is alone: in each, rows move and settle as by the methods below.
+
+        Parameters
+        ----------
+        factor : int
+            Odd: the highest bits of the global id of a node times this, modulo 2^64, say which turn it has.
+        lots : (turns,) int
+            The factor of :meth:`moves` in each turn; as many as a power of two.
+
+        Returns
+        -------
+        moved, gained
+            How many rows have moved, and what that added to the weight of the edges inside of communities.
+        """
 
     def moves(
         self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,

@@ -4,13 +4,14 @@ A node is restless, and looks for a better community, once a neighbour has moved
 the fast local moves of Traag, Waltman and van Eck (Scientific Reports 9, 2019).
 """
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cusp import Label
-from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Communities
+from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.splitmix64 import splitmix64
@@ -51,104 +52,137 @@ class Moving:
         Names of the communities of all proxies.
     groups : LocalCommunities
         On one rank, communities are numbered as the nodes that they are named after.
+    gravity : bool
+        Whether chance counts, as it does not in label propagation.
     totals : (masters,) float64
-        Strength of the community named after each.
+        Strength of the community named after each, as far as chance counts.
     inside : float
         Weight of the edges inside of communities: that of all ranks is the sum.
     states : (proxies + 1,) uint8
         See interfaces.py: which masters are restless.
     seen : (proxies,) integers
         The names, or on one rank the numbers, as neighbours last saw them.
-    spare : list
-        See interfaces.py.
-    turns : (masters,) uint8
-        When each has its turn in this sweep.
     inside_of : Inside, or None
         If communities are refined, which begin as single nodes.
+    spare : list
+        See interfaces.py.
     """
 
     level: Level
     label: Label
     groups: LocalCommunities
+    gravity: bool
     totals: Any
     inside: float
     states: Any
     seen: Any
     inside_of: Inside | None = None
     spare: list[Any] = field(default_factory=list)
-    turns: Any = None
+
+    def __post_init__(self) -> None:
+        level, inside = self.level, self.inside_of
+        self.strengths = level.strengths if self.gravity else level.xp.zeros_like(level.strengths)
+        self._scale = level.total / level.resolution if self.gravity else 1.0
+        self._share = level.resolution / level.total if level.total else 0.0
+        self._weights = inside.weights if inside else level.weights
+        self._ops: Communities = backend(Communities, level.graph.device)
 
     @property
     def modularity(self) -> float:
         """See :func:`~cusp.apps.shared.communities.graph.modularity`. Collective."""
         return levels.modularity_of(self.level, self.inside, self.totals)
 
-    def draw_turns(self, turns: int, seed: int) -> None:
-        """Give each master one of ``turns``, a power of two, by its global id and the seed.
-
-        Which nodes share one is as random as needed by multiply-shift hashing (Dietzfelbinger et al., J. Algorithms 25,
-        1997).
-        """
-        factor = _odd(seed)
-        shift, own = np.uint64(65 - turns.bit_length()), self.level.graph.num_masters
-        self.turns = mapped(
-            lambda gids: gids.astype(np.uint64) * factor >> shift, self.level.graph.gids[:own], dtype=np.uint8
-        )
-
-    def take_turn(self, turn: int) -> Any:
-        """The restless masters whose turn it is, who are so no longer."""
-        rows = self.level.xp.flatnonzero(self.restless.view(np.bool_) & (self.turns == turn))
-        self.states[rows] = 0
-        return rows
-
     @property
     def restless(self) -> Any:
         """(masters,) uint8: 1 for those that are, between two turns."""
         return self.states[: self.level.graph.num_masters]
 
-    def move(self, rows: Any, strengths: Any, totals: Any, seed: int, scale: float) -> int:
-        """Masters move to the best communities; how many have moved. Collective.
+    def sweep(self, turns: int, seed: int) -> int:
+        """All restless nodes have one of ``turns``, a power of two; how many of this rank have moved. Collective.
 
-        The arguments are those of ``moves`` in interfaces.py, but the (masters,) totals at owners, and a seed of lots.
+        A node's turn follows from its global id and the seed. Which nodes share one is as random as needed by
+        multiply-shift hashing (Dietzfelbinger et al., J. Algorithms 25, 1997). Where chance counts for nothing, each
+        turn draws lots of its own.
         """
-        level, graph, names = self.level, self.level.graph, self.groups.names
-        ops, gids = backend(Communities, graph.device), names if level.alone else names % graph.num_nodes
-        totals = totals if level.alone else levels.get_from_owners(level, names, totals)
-        rows, old, new = ops.moves(
-            rows, graph.offsets, graph.targets, self._weights, self.groups.numbers, strengths, totals, gids,
-            int(_odd(~seed)), scale, self.spare,
+        factor, level = _odd(seed), self.level
+        lots = tuple(int(_odd(~(seed if self.gravity else seed + (turn << 32)))) for turn in range(turns))
+        if level.alone:
+            moved, gained = self._ops.sweep(self._alone, int(factor), lots)
+            self.inside += gained
+            self.label.values[...] = take(self.groups.names, self.groups.numbers)
+            return moved
+        shift, moved = np.uint64(65 - turns.bit_length()), 0
+        turn_of = mapped(
+            lambda gids: gids.astype(np.uint64) * factor >> shift,
+            level.graph.gids[: self.restless.size],
+            dtype=np.uint8,
+        )
+        for turn, lot in enumerate(lots):
+            rows = level.xp.flatnonzero(self.restless.view(np.bool_) & (turn_of == turn))
+            self.states[rows] = 0
+            moved += self._move(rows, lot)
+        return moved
+
+    @functools.cached_property
+    def _alone(self) -> Sweep:
+        """The level on one rank; what changes are its arrays."""
+        graph, inside = self.level.graph, self.inside_of
+        refined = (inside.within, inside.wholes, inside.outward) if inside else None
+        given = graph.offsets, graph.targets, self._weights, graph.gids, self.strengths, self._scale
+        return Sweep(*given, self.groups.numbers, self.totals, self.states, self.seen, refined, self._share)
+
+    def _restrict(self, inside: Inside, rows: Any) -> tuple[Any, Any]:
+        """What may happen in a turn of refinement; as in MergeNodesSubset, communities only grow.
+
+        Nodes move that are still on their own and well connected with the others of the community that is refined: by
+        at least the weight that chance would put there. They join what is well connected, too, and does not move in the
+        same turn. So the node that a community is named after stays in it, and those that join later have edges to it
+        or to others that stay: the community is connected.
+
+        Returns
+        -------
+        rows : (n,) int64
+            Those that move.
+        totals : (masters,) float64
+            Of the communities named after each; negative if closed.
+        """
+        totals = self.totals
+        well = inside.outward >= self._share * totals * (inside.wholes - totals)
+        rows = rows[well[rows] & (totals[rows] == self.strengths[rows])]
+        closed = ~well
+        closed[rows] = True
+        return rows, self.level.xp.where(closed, -totals, totals)
+
+    def _move(self, rows: Any, lot: int) -> int:
+        """Masters whose turn it is move to the best communities; how many have moved. Collective."""
+        level, graph, names, totals = self.level, self.level.graph, self.groups.names, self.totals
+        if self.inside_of:
+            rows, totals = self._restrict(self.inside_of, rows)
+        rows, old, new = self._ops.moves(
+            rows, graph.offsets, graph.targets, self._weights, self.groups.numbers, self.strengths,
+            levels.get_from_owners(level, names, totals), names % graph.num_nodes, lot, self._scale, self.spare,
         )  # fmt: skip
         put(take(names, new), rows, self.label.values)
         levels.broadcast(level, self.label)
-        if level.alone:
-            put(new, rows, self.groups.numbers)
         gains = self._settle(rows)
-        strengths = take(level.strengths, rows)
+        strengths = take(self.strengths, rows)
         self._add(old, new, strengths, strengths, self.totals)
         if self.inside_of:
             within = take(self.inside_of.within, rows)
             self._add(old, new, within, within - gains, self.inside_of.outward)
-        if not level.alone:
-            self.groups = levels.number(level, self.label)
+        self.groups = levels.number(level, self.label)
         return int(rows.size)
-
-    @property
-    def _weights(self) -> Any:
-        return self.inside_of.weights if self.inside_of else self.level.weights
 
     def _settle(self, rows: Any) -> Any:
         """Neighbours see the moves of all ranks; what those of masters add to the weight inside, see interfaces.py."""
-        level, graph, ops = self.level, self.level.graph, backend(Communities, self.level.graph.device)
-        now, moved = self.groups.numbers if level.alone else self.label.values, rows
-        if not level.alone:
-            own = graph.num_masters
-            mirrors = own + level.xp.flatnonzero(self.seen[own:] != now[own:])
-            moved = level.xp.concatenate([rows, mirrors])
+        level, graph, now = self.level, self.level.graph, self.label.values
+        own = graph.num_masters
+        mirrors = own + level.xp.flatnonzero(self.seen[own:] != now[own:])
+        moved = level.xp.concatenate([rows, mirrors])
         given = self._weights, self.seen, now, self.states
         self.states[moved] = MOVED  # and not restless, as this is their turn
-        gains = ops.settle(rows, graph.offsets, graph.targets, *given)
-        if not level.alone:
-            ops.settle(mirrors, *level.columns, *given)
+        gains = self._ops.settle(rows, graph.offsets, graph.targets, *given)
+        self._ops.settle(mirrors, *level.columns, *given)
         self.states[moved] &= RESTLESS
         put(take(now, moved), moved, self.seen)
         self.inside += float(gains.sum())
@@ -156,13 +190,12 @@ class Moving:
 
     def _add(self, old: Any, new: Any, lost: Any, won: Any, sums: Any) -> None:
         """Communities with these numbers lose and win; what they do to the (masters,) ``sums``. Collective."""
-        level, ops = self.level, backend(Communities, self.level.graph.device)
-        parts = sums if level.alone else level.xp.zeros(self.groups.names.size, np.float64)
-        ops.add_by_number(old, -lost, parts)
-        ops.add_by_number(new, won, parts)
-        if not level.alone:
-            there = level.xp.flatnonzero(parts)
-            sums += levels.add_at_owners(level, self.groups.names[there], parts[there])
+        level, names = self.level, self.groups.names
+        parts = level.xp.zeros(names.size, np.float64)
+        self._ops.add_by_number(old, -lost, parts)
+        self._ops.add_by_number(new, won, parts)
+        there = level.xp.flatnonzero(parts)
+        sums += levels.add_at_owners(level, names[there], parts[there])
 
 
 def _odd(seed: int) -> np.uint64:
@@ -170,7 +203,9 @@ def _odd(seed: int) -> np.uint64:
     return np.uint64(splitmix64(np.zeros(1, np.uint64), seed)[0] | np.uint64(1))
 
 
-def begin(level: Level, label: Label, restless: Any = None, inside_of: Inside | None = None) -> Moving:
+def begin(
+    level: Level, label: Label, restless: Any = None, inside_of: Inside | None = None, gravity: bool = True
+) -> Moving:
     """Begin to move nodes: all that have neighbours are restless, or those that are said to be. Collective."""
     xp, own = level.xp, level.graph.num_masters
     if level.alone:
@@ -179,6 +214,7 @@ def begin(level: Level, label: Label, restless: Any = None, inside_of: Inside | 
         groups = levels.number(level, label)
     states = xp.zeros(label.values.size + 1, np.uint8)
     states[:own] = filled_rows(level.graph.offsets[: own + 1]) if restless is None else restless
-    inside, totals = float(levels.weights_inside(level, groups).sum()), levels.totals_of(level, groups)
+    totals = levels.totals_of(level, groups) if gravity else xp.zeros(own, np.float64)
     seen = (groups.numbers if level.alone else label.values).copy()
-    return Moving(level, label, groups, totals, inside, states, seen, inside_of)
+    inside = float(levels.weights_inside(level, groups).sum())
+    return Moving(level, label, groups, gravity, totals, inside, states, seen, inside_of)

@@ -20,55 +20,23 @@ APART = 1 << 32  # by which seeds of refinements differ from those of sweeps
 BY_CHANCE = 2.0**-60  # a resolution at which any edge outweighs chance: there are at most 2^53 units of weight
 
 
-def sweep_once(moving: Moving, seed: int, gravity: bool) -> int:
+def sweep_once(moving: Moving, seed: int) -> int:
     """Every restless node has a turn; returns how many moved. Collective.
 
     The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
     the same on any device and number of ranks, since sums of weights are exact: see :func:`round_weights`.
     """
-    level, xp, turns = moving.level, moving.level.xp, TURNS if gravity else TIES
-    nothing, moved = xp.zeros(level.graph.num_masters, np.float64), 0
-    moving.draw_turns(turns, seed)
-    for turn in range(turns):
-        rows = moving.take_turn(turn)
-        if gravity:
-            totals, rows = _restrict(moving, moving.inside_of, rows) if moving.inside_of else (moving.totals, rows)
-            moved += moving.move(rows, level.strengths, totals, seed, level.total / level.resolution)
-        else:
-            moved += moving.move(rows, nothing, nothing, seed + (turn << 32), 1.0)
-    moved = int(level.sync.total(moved)[0])
-    level.sync.end_round(moved=moved)
+    sync = moving.level.sync
+    moved = int(sync.total(moving.sweep(TURNS if moving.gravity else TIES, seed))[0])
+    sync.end_round(moved=moved)
     return moved
-
-
-def _restrict(moving: Moving, inside: Inside, rows: Any) -> tuple[Any, Any]:
-    """What may happen in a turn of refinement; as in MergeNodesSubset, communities only grow.
-
-    Nodes move that are still on their own and well connected with the others of the community that is refined: by at
-    least the weight that chance would put there. They join what is well connected, too, and does not move in the same
-    turn. So the node that a community is named after stays in it, and those that join later have edges to it or to
-    others that stay: the community is connected.
-
-    Returns
-    -------
-    totals : (masters,) float64
-        Of the communities named after each; negative if closed.
-    rows : (n,) int64
-        Those that move.
-    """
-    level, totals = moving.level, moving.totals
-    well = inside.outward >= level.resolution / level.total * totals * (inside.wholes - totals)
-    rows = rows[well[rows] & (totals[rows] == level.strengths[rows])]
-    closed = ~well
-    closed[rows] = True
-    return level.xp.where(closed, -totals, totals), rows
 
 
 def refine(moves: Moves, seed: int) -> tuple[Level, Label]:
     """Put refined communities in the place of the last ones; the level above, and these in there. Collective."""
     level, values = moves.pop()
     refined = levels.new_label(level)
-    sweep_once(begin(level, refined, inside_of=look_inside(level, values)), seed + APART, gravity=True)
+    sweep_once(begin(level, refined, inside_of=look_inside(level, values)), seed + APART)
     moves.append((level, refined.values))
     above, _ = go_up(level, refined.values)
     return above, take_along(level, values, refined.values, above)
