@@ -181,10 +181,10 @@ struct Join {
   }
 };
 
-// A table for rows[item], and what follows. Edges to the own community, often the most, do not go through the table.
+// A table for a row, and what follows. Edges to the own community, often the most, do not go through the table.
 template <class Team>
-__device__ inline void take_row(const Rows& of, const JOB& job, i64 item, Table table) {
-  i64 row = of.rows[item], end = of.offsets[row + 1];
+__device__ inline void take_row(const Rows& of, const JOB& job, i64 item, i64 row, Table table) {
+  i64 end = of.offsets[row + 1];
   int own = of.numbers[row];
   double to_own = 0;
   Team::sync();  // the row before has been read
@@ -207,8 +207,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) take_by_warps(Rows of, 
   __shared__ int keys[SLOTS];
   __shared__ double sums[SLOTS];
   int first = threadIdx.x / 32 * (2 * SHORT);
-  for (i64 i = thread_id() / 32; i < size; i += num_threads() / 32)
-    take_row<Warp>(of, job, items[i], {keys + first, sums + first, slots_of(of, of.rows[items[i]])});
+  for (i64 i = thread_id() / 32; i < size; i += num_threads() / 32) {
+    i64 row = of.rows[items[i]];
+    take_row<Warp>(of, job, items[i], row, {keys + first, sums + first, slots_of(of, row)});
+  }
 }
 
 // Longer rows, a block each. What does not fit into shared memory goes to the block's own part of ``keys`` and ``sums``, from
@@ -220,9 +222,11 @@ take_by_blocks(Rows of, JOB job, const i64* items, i64 size, const i64* begins, 
   __shared__ double near_sums[SLOTS];
   __shared__ i64 next;
   for (i64 i = blockIdx.x; i < size; i = next) {
-    unsigned slots = slots_of(of, of.rows[items[i]]);
-    if (slots <= SLOTS) take_row<Block>(of, job, items[i], {near_keys, near_sums, slots});
-    else take_row<Block>(of, job, items[i], {keys + begins[blockIdx.x], sums + begins[blockIdx.x], slots});
+    i64 row = of.rows[items[i]];
+    unsigned slots = slots_of(of, row);
+    bool near = slots <= SLOTS;
+    take_row<Block>(of, job, items[i], row, near ? Table{near_keys, near_sums, slots}
+                                                 : Table{keys + begins[blockIdx.x], sums + begins[blockIdx.x], slots});
     if (threadIdx.x == 0) next = gridDim.x + (i64)atomicAdd(drawn, 1ull);
     __syncthreads();
   }
@@ -240,21 +244,25 @@ struct Moves {
   const NAME* after;
 };
 
-// Many write the same mark; whether a proxy has moved stays as it is meanwhile.
+// What an edge of a row that has moved from community ``old`` to ``now`` adds to the weight inside of communities; its target
+// becomes restless unless it is there. Many write the same mark; whether a proxy has moved stays as it is meanwhile.
+template <class Name>
+__device__ inline double gain_of(const double* weights, i64 edge, int target, Name old, Name now, const Name* before,
+                                 const Name* after, unsigned char* states) {
+  unsigned char state = states[target];
+  bool stays = after[target] == now;
+  if (!stays && !(state & RESTLESS)) states[target] = state | RESTLESS;
+  if ((before[target] == old) == stays) return 0;
+  double weight = weight_of(weights, edge);
+  return (stays ? weight : -weight) * (state & MOVED ? 1 : 2);
+}
+
 extern "C" __global__ void settle(Moves of, i64 size, unsigned char* states, double* gains) {
   for_each_edge_in(of.starts, 0, size, [&](i64 i, i64 place, bool live) {
     double gain = 0;
     if (live) {
       i64 row = of.rows[i], edge = of.offsets[row] + place - of.starts[i];
-      int target = of.targets[edge];
-      NAME was = of.before[target], now = of.after[target];
-      unsigned char state = states[target];
-      bool stays = now == of.after[row];
-      if (!stays && !(state & RESTLESS)) states[target] = state | RESTLESS;
-      if ((was == of.before[row]) != stays) {
-        double weight = weight_of(of.weights, edge);
-        gain = (stays ? weight : -weight) * (state & MOVED ? 1 : 2);
-      }
+      gain = gain_of(of.weights, edge, of.targets[edge], of.before[row], of.after[row], of.before, of.after, states);
     }
     add_warp((int)i, gain, gain != 0, [&](int key, double sum) { atomicAdd(&gains[key], sum); });
   });
