@@ -67,14 +67,20 @@ struct Table {
     for (unsigned slot = Team::place(); slot < slots; slot += Team::size()) keys[slot] = NONE, sums[slot] = 0;
   }
 
-  // A key never changes once it is there, so it is read before the atomic: most are there already.
-  __device__ void add(int community, double weight) {
+  __device__ unsigned size() const { return slots; }
+  __device__ unsigned slot(unsigned i) const { return i; }
+
+  // A key never changes once it is there, so it is read before the atomic: most are there already. Calls come(slot) if this one
+  // was not.
+  template <class Come>
+  __device__ void add(int community, double weight, Come come) {
     unsigned slot = __umulhi(community * 2654435769u, slots);  // Fibonacci hashing: neighbours are spread
     for (unsigned probes = 0; probes < slots; ++probes) {
       int held = *(volatile int*)&keys[slot];
       if (held == NONE) held = atomicCAS(&keys[slot], NONE, community);
       if (held == NONE || held == community) {
         atomicAdd(&sums[slot], weight);
+        if (held == NONE) come(slot);
         return;
       }
       slot = slot + 1 < slots ? slot + 1 : 0;
@@ -142,11 +148,12 @@ struct Choose {
   int* best;
   double scale;
 
-  template <class Team>
+  template <class Team, class Table>
   __device__ void operator()(i64 item, i64 row, int own, double to_own, const Table& table) const {
     double strength = strengths[row];
     Best found = {0, NONE};
-    for (unsigned slot = Team::place(); slot < table.slots; slot += Team::size()) {
+    for (unsigned i = Team::place(); i < table.size(); i += Team::size()) {
+      unsigned slot = table.slot(i);
       int community = table.keys[slot];
       if (community == NONE || totals[community] < 0) continue;
       found = better(found, {score_of(scale, table.sums[slot], strength, totals[community]), community}, lots);
@@ -181,23 +188,30 @@ struct Join {
   }
 };
 
-// A table for a row, and what follows. Edges to the own community, often the most, do not go through the table.
-template <class Team>
-__device__ inline void take_row(const Rows& of, const JOB& job, i64 item, i64 row, Table table) {
-  i64 end = of.offsets[row + 1];
-  int own = of.numbers[row];
+// Adds the edges from ``begin`` to ``end`` - 1 of a row up by community: its own, of which the sum is returned, in every thread's
+// share, and others by add(community, weight). Edges to the own one are often the most.
+template <class Team, class Add>
+__device__ inline double add_edges(const Rows& of, int own, i64 begin, i64 end, Add add) {
   double to_own = 0;
-  Team::sync();  // the row before has been read
-  table.template clear<Team>();
-  Team::sync();
-  for (i64 group = of.offsets[row] + Team::place() / 32 * 32; group < end; group += Team::size()) {
+  for (i64 group = begin + Team::place() / 32 * 32; group < end; group += Team::size()) {
     i64 edge = group + lane_id();
     int community = edge < end ? of.numbers[of.targets[edge]] : own;
     double weight = edge < end ? weight_of(of.weights, edge) : 0.0;
     if (community == own) to_own += weight;
-    add_warp(community, weight, community != own, [&](int key, double sum) { table.add(key, sum); });
+    add_warp(community, weight, community != own, add);
   }
-  to_own = sum_of(Team(), to_own);
+  return to_own;
+}
+
+// A table for a row, and what follows.
+template <class Team>
+__device__ inline void take_row(const Rows& of, const JOB& job, i64 item, i64 row, Table table) {
+  int own = of.numbers[row];
+  Team::sync();  // the row before has been read
+  table.template clear<Team>();
+  Team::sync();
+  auto add = [&](int community, double weight) { table.add(community, weight, [](unsigned) {}); };
+  double to_own = sum_of(Team(), add_edges<Team>(of, own, of.offsets[row], of.offsets[row + 1], add));
   Team::sync();
   job.template operator()<Team>(item, row, own, to_own, table);
 }

@@ -8,13 +8,16 @@ import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Sweep
 from cusp.apps.operators.undirected_gpu import rows_of_edges
-from cusp.kernels.arrays import offsets_of, sizes_of
+from cusp.kernels.arrays import offsets_of, sizes_of, total
 from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
 from cusp.runtime.devices import to_host
 
 KERNELS = "cusp/apps/operators/structure/communities.cuh"
 SWEEP = "cusp/apps/operators/structure/sweep.cuh"
-EACH = 8  # blocks of a sweep on a multiprocessor
+EACH = 6  # blocks of a sweep on a multiprocessor
+PIECE = 4096  # edges of a hub that a block takes
+HUB = 4 * PIECE  # edges from which rows are hubs, the longest first, as long as their tables have as many slots
+HUB_SLOTS = 1 << 20  # or as the graph has pairs of edges
 MOST_TURNS = 8  # of a sweep
 SHORT = 128  # edges up to which a warp takes a row
 MIDDLE = 8 * SHORT  # up to which any table fits into the shared memory of a block, where 8 warps have one each
@@ -31,7 +34,7 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
     results.fill(0)
     drawn = (int(np.uint64(lot).view(np.int64)) for lot in lots + (0,) * (MOST_TURNS - len(lots)))
     turns = struct(int(np.uint64(factor).view(np.int64)), 65 - len(lots).bit_length(), *drawn)
-    kernels = load(SWEEP, SHORT=str(SHORT), JOB="Choose", NAME="int")
+    kernels = load(SWEEP, SHORT=str(SHORT), JOB="Choose", NAME="int", PIECE=str(PIECE))
     kernels.resident("sweep", EACH, BLOCK)(given, bench, turns, at_most=blocks)
     gained, moved = to_host(results)
     return int(moved.view(np.int64)), float(gained)
@@ -44,17 +47,20 @@ def _bench(of: Sweep) -> tuple[Struct, Any, int]:
     wide = cp.flatnonzero(edges > SHORT)
     wide = wide[cp.argsort(-edges[wide])]
     rows = cp.concatenate([wide, cp.flatnonzero((edges > 0) & (edges <= SHORT))]).astype(np.int32)
-    far = 2 * cp.minimum(edges[wide[: EACH * multiprocessors(cp.cuda.Device().id)]], masters)
-    begins = offsets_of(cp.where(far > 2 * MIDDLE, far, 0))
-    room, results = int(begins[-1]), cp.empty(2, np.float64)
-    tables = begins, cp.empty(room, np.int32), cp.empty(room, np.float64)
+    room = 2 * cp.minimum(edges[wide], masters)
+    first = offsets_of(room)
+    hubs = total((edges[wide] >= HUB) & (first[1:] <= max(of.targets.size // 2, HUB_SLOTS)))
+    shared = cp.zeros((hubs, 6), np.int64)
+    shared[:, 0] = cp.cumsum(-(-edges[wide[:hubs]] // PIECE))
+    shared[:, 1], shared[:, 2] = first[:hubs], room[:hubs]
+    far = room[hubs : hubs + EACH * multiprocessors(cp.cuda.Device().id)]
+    begins = first[hubs] + offsets_of(cp.where(far > 2 * MIDDLE, far, 0))
+    slots = int(begins[-1])
+    tables = begins, cp.full(slots, -1, np.int32), cp.zeros(slots, np.float64), cp.empty(int(first[hubs]), np.int32)
     bounds = cp.empty(masters, np.float64) if of.inside else None
-    best, drawn = cp.empty(masters, np.int32), cp.zeros(5, np.uint64)
-    return (
-        struct(rows, wide.size, rows.size, *tables, best, bounds, drawn, results),
-        results,
-        1 + wide.size // 4 + rows.size // 32,
-    )
+    best, drawn, results = cp.empty(masters, np.int32), cp.zeros(7, np.uint64), cp.empty(2, np.float64)
+    bench = struct(rows, hubs, wide.size, rows.size, shared, *tables, best, bounds, drawn, results)
+    return bench, results, 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32
 
 
 def _bits(value: float) -> int:

@@ -22,17 +22,28 @@ struct Sweep {
   double share;
 };
 
-// What a sweep works with. Rows of more than SHORT edges are first, the longest at first; rows without edges are not there. The
-// i-th block has room for the table of row i from slot begins[i] on, if that does not fit into shared memory.
+// A row that blocks share, PIECE edges each. Its table has ``room`` slots from ``first`` on, of which those in use are listed;
+// between two turns none are.
+struct Hub {
+  i64 pieces;  // of it and all hubs before
+  i64 first, room;
+  u64 used, done;  // slots, and pieces
+  double to_own;
+};
+
+// What a sweep works with. The longest rows are first; rows without edges are not there. The i-th block has room for the table of
+// row hubs + i from slot begins[i] on, if that does not fit into shared memory.
 struct Bench {
   const int* rows;
-  i64 wide, all;  // rows of more than SHORT edges, and all
+  i64 num_hubs, wide, all;  // rows: shared by blocks; of more than SHORT edges; in all
+  Hub* hubs;
   const i64* begins;
   int* keys;
   double* sums;
+  int* list;
   int* best;
   double* bounds;  // the totals, negative where a community is closed: null but in refinement
-  u64* drawn;      // wide rows, and groups of others, in either half of a turn; then what arrived at barriers
+  u64* drawn;      // pieces, wide rows, and groups of others, in either half of a turn; then what arrived at barriers
   double* gained;  // and the number of rows that moved
 };
 
@@ -61,59 +72,121 @@ __device__ inline void begin_turn(const Sweep& of, const Bench& bench, const Tur
     }
     of.states[row] = next | (looks ? LOOKS : 0);
   }
-  if (thread_id() < 4) bench.drawn[thread_id()] = 0;
+  if (thread_id() < 6) bench.drawn[thread_id()] = 0;
 }
 
-// Calls visit(Block(), row) for the wide rows of nodes in a state, and visit(Warp(), row) for the others. Blocks draw wide rows,
-// warps groups of others.
+// A block has a piece of a row.
+struct Piece : Block {};
+
+// Thread 0 draws numbers from ``first`` on until one is below ``end`` and wanted; the block gets it, or ``end``.
+template <class Wanted>
+__device__ inline i64 draw(u64* drawn, i64 first, i64 end, Wanted wanted) {
+  __shared__ i64 next;
+  __syncthreads();  // what was drawn before has been read
+  if (threadIdx.x == 0) {
+    while (first < end && !wanted(first)) first = gridDim.x + (i64)atomicAdd(drawn, 1ull);
+    next = min(first, end);
+  }
+  __syncthreads();
+  return next;
+}
+
+// Calls visit(team, i, begin, end) for rows[i] of nodes in a state, whose edges these are: for pieces of hubs and for wide rows,
+// which blocks draw, and for the others, of which warps draw groups.
 template <class Visit>
 __device__ inline void for_each_row(const Sweep& of, const Bench& bench, unsigned char state, u64* drawn, Visit visit) {
-  __shared__ i64 next;
   auto in_state = [&](i64 i) { return of.states[bench.rows[i]] & state; };
-  for (i64 i = blockIdx.x;;) {
-    if (threadIdx.x == 0) {
-      while (i < bench.wide && !in_state(i)) i = gridDim.x + (i64)atomicAdd(&drawn[0], 1ull);
-      next = i;
+  auto again = [&](u64* counter) { return threadIdx.x == 0 ? gridDim.x + (i64)atomicAdd(counter, 1ull) : 0; };
+  auto hub_of = [&](i64 piece) {
+    i64 low = 0, high = bench.num_hubs;  // the first with more pieces
+    while (low < high) {
+      i64 middle = (low + high) / 2;
+      if (bench.hubs[middle].pieces > piece) high = middle;
+      else low = middle + 1;
     }
-    __syncthreads();
-    i = next;
+    return low;
+  };
+  i64 pieces = bench.num_hubs ? bench.hubs[bench.num_hubs - 1].pieces : 0;
+  for (i64 piece = blockIdx.x;; piece = again(&drawn[0])) {
+    piece = draw(&drawn[0], piece, pieces, [&](i64 piece) { return in_state(hub_of(piece)); });
+    if (piece >= pieces) break;
+    i64 hub = hub_of(piece), row = bench.rows[hub];
+    i64 begin = of.offsets[row] + (piece - (hub ? bench.hubs[hub - 1].pieces : 0)) * PIECE;
+    visit(Piece(), hub, begin, min(begin + PIECE, of.offsets[row + 1]));
+  }
+  for (i64 i = bench.num_hubs + blockIdx.x;; i = bench.num_hubs + again(&drawn[1])) {
+    i = draw(&drawn[1], i, bench.wide, in_state);
     if (i >= bench.wide) break;
-    visit(Block(), bench.rows[i]);
-    __syncthreads();
-    if (threadIdx.x == 0) i = gridDim.x + (i64)atomicAdd(&drawn[0], 1ull);
+    visit(Block(), i, of.offsets[bench.rows[i]], of.offsets[bench.rows[i] + 1]);
   }
   i64 warps = num_threads() / 32, groups = (bench.all - bench.wide + 31) / 32, each = max(groups / (8 * warps), 1ll);
   while (true) {
-    i64 begin = 0;
-    if (lane_id() == 0) begin = (i64)atomicAdd(&drawn[1], (u64)each);
-    begin = __shfl_sync(FULL, begin, 0);
-    if (begin >= groups) break;
-    for (i64 group = begin; group < min(begin + each, groups); ++group) {
-      i64 i = bench.wide + 32 * group + lane_id(), row = i < bench.all ? bench.rows[i] : 0;
-      for (unsigned left = __ballot_sync(FULL, i < bench.all && of.states[row] & state); left; left &= left - 1)
-        visit(Warp(), __shfl_sync(FULL, row, __ffs(left) - 1));
+    i64 first = 0;
+    if (lane_id() == 0) first = (i64)atomicAdd(&drawn[2], (u64)each);
+    first = __shfl_sync(FULL, first, 0);
+    if (first >= groups) break;
+    for (i64 group = first; group < min(first + each, groups); ++group) {
+      i64 i = bench.wide + 32 * group;
+      for (unsigned left = __ballot_sync(FULL, i + lane_id() < bench.all && in_state(i + lane_id())); left; left &= left - 1) {
+        i64 row = bench.rows[i + __ffs(left) - 1];
+        visit(Warp(), i + __ffs(left) - 1, of.offsets[row], of.offsets[row + 1]);
+      }
     }
   }
 }
 
-// Tables of a row, of a warp in shared memory or of a block where there is room.
-__device__ inline Table table_of(Warp, const Bench&, Table near, unsigned slots) {
-  int first = threadIdx.x / 32 * (2 * SHORT);
-  return {near.keys + first, near.sums + first, slots};
-}
-__device__ inline Table table_of(Block, const Bench& bench, Table near, unsigned slots) {
-  if (slots <= near.slots) return {near.keys, near.sums, slots};
-  return {bench.keys + bench.begins[blockIdx.x], bench.sums + bench.begins[blockIdx.x], slots};
-}
+// The slots of a hub that are in use, by their list.
+struct Listed {
+  int* keys;
+  double* sums;
+  const int* list;
+  unsigned used;
+  __device__ unsigned size() const { return used; }
+  __device__ unsigned slot(unsigned i) const { return list[i]; }
+};
 
 // Those that look find the best community; nothing changes meanwhile.
-__device__ inline void look(const Sweep& of, const Bench& bench, u64 factor, Table near) {
-  Rows rows = {nullptr, of.offsets, of.targets, of.weights, of.numbers, of.masters};
-  Choose choose = {of.strengths, of.outward ? bench.bounds : of.totals, {of.gids, factor}, bench.best, of.scale};
-  for_each_row(of, bench, LOOKS, bench.drawn, [&](auto team, i64 row) {
-    take_row<decltype(team)>(rows, choose, row, row, table_of(team, bench, near, slots_of(rows, row)));
-  });
-}
+struct Look {
+  const Bench& bench;
+  Rows rows;
+  Choose choose;
+  Table near;
+
+  __device__ void operator()(Warp, i64 i, i64, i64) const {
+    int row = bench.rows[i], first = threadIdx.x / 32 * (2 * SHORT);
+    take_row<Warp>(rows, choose, row, row, {near.keys + first, near.sums + first, slots_of(rows, row)});
+  }
+
+  __device__ void operator()(Block, i64 i, i64, i64) const {
+    int row = bench.rows[i];
+    unsigned slots = slots_of(rows, row);
+    i64 first = bench.begins[blockIdx.x];
+    bool fits = slots <= near.slots;
+    take_row<Block>(rows, choose, row, row, {fits ? near.keys : bench.keys + first, fits ? near.sums : bench.sums + first, slots});
+  }
+
+  // Who adds the last piece of a hub sees what all have added, chooses, and leaves the table empty.
+  __device__ void operator()(Piece, i64 i, i64 begin, i64 end) const {
+    Hub* hub = &bench.hubs[i];
+    int row = bench.rows[i], own = rows.numbers[row], *list = bench.list + hub->first;
+    Table table = {bench.keys + hub->first, bench.sums + hub->first, (unsigned)hub->room};
+    double to_own = add_edges<Block>(rows, own, begin, end, [&](int community, double weight) {
+      table.add(community, weight, [&](unsigned slot) { list[atomicAdd(&hub->used, 1ull)] = (int)slot; });
+    });
+    to_own = sum_of(Block(), to_own);
+    if (threadIdx.x == 0 && to_own != 0) atomicAdd(&hub->to_own, to_own);
+    i64 others = hub->pieces - (i ? hub[-1].pieces : 0) - 1;
+    __threadfence();
+    __syncthreads();
+    if (!__syncthreads_or(threadIdx.x == 0 && (i64)atomicAdd(&hub->done, 1ull) == others)) return;
+    __threadfence();
+    Listed listed = {table.keys, table.sums, list, (unsigned)hub->used};
+    choose.operator()<Block>(row, row, own, hub->to_own, listed);
+    __syncthreads();
+    for (unsigned k = threadIdx.x; k < listed.used; k += blockDim.x) table.keys[list[k]] = NONE, table.sums[list[k]] = 0;
+    if (threadIdx.x == 0) hub->used = hub->done = 0, hub->to_own = 0;
+  }
+};
 
 // Those that have found one move there; returns how many this thread has moved.
 __device__ inline u64 move(const Sweep& of, const Bench& bench) {
@@ -138,11 +211,11 @@ __device__ inline u64 move(const Sweep& of, const Bench& bench) {
 // Neighbours of those that have moved see it; returns what that adds to the weight inside of communities, by this thread.
 __device__ inline double settle_all(const Sweep& of, const Bench& bench) {
   double gained = 0;
-  for_each_row(of, bench, MOVED, bench.drawn + 2, [&](auto team, i64 row) {
+  for_each_row(of, bench, MOVED, bench.drawn + 3, [&](auto team, i64 i, i64 begin, i64 end) {
     using Team = decltype(team);
-    int before = of.seen[row], after = of.numbers[row];
+    int row = bench.rows[i], before = of.seen[row], after = of.numbers[row];
     double gain = 0;
-    for (i64 edge = of.offsets[row] + Team::place(); edge < of.offsets[row + 1]; edge += Team::size())
+    for (i64 edge = begin + Team::place(); edge < end; edge += Team::size())
       gain += gain_of(of.weights, edge, of.targets[edge], before, after, of.seen, of.numbers, of.states);
     gained += gain;
     if (!of.outward) return;
@@ -155,13 +228,15 @@ __device__ inline double settle_all(const Sweep& of, const Bench& bench) {
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) sweep(Sweep of, Bench bench, Turns turns) {
   __shared__ int keys[SLOTS];
   __shared__ double sums[SLOTS];
-  unsigned* arrived = (unsigned*)&bench.drawn[4];
+  unsigned* arrived = (unsigned*)&bench.drawn[6];
   u64 moved = 0;
   double gained = 0;
+  Rows rows = {nullptr, of.offsets, of.targets, of.weights, of.numbers, of.masters};
   for (u64 turn = 0; turn < 1ull << (64 - turns.shift); ++turn) {
+    Choose choose = {of.strengths, of.outward ? bench.bounds : of.totals, {of.gids, turns.lots[turn]}, bench.best, of.scale};
     begin_turn(of, bench, turns, turn);
     grid_barrier(arrived);
-    look(of, bench, turns.lots[turn], {keys, sums, SLOTS});
+    for_each_row(of, bench, LOOKS, bench.drawn, Look{bench, rows, choose, {keys, sums, SLOTS}});
     grid_barrier(arrived);
     moved += move(of, bench);
     grid_barrier(arrived);
