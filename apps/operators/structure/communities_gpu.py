@@ -8,7 +8,7 @@ import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Sweep
 from cusp.apps.operators.undirected_gpu import rows_of_edges
-from cusp.kernels.arrays import offsets_of, sizes_of, total
+from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
 from cusp.runtime.devices import to_host
 
@@ -42,25 +42,26 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
 
 def _bench(of: Sweep) -> tuple[Struct, Any, int]:
     """Struct Bench of sweep.cuh, its results, and how many blocks find work in a turn."""
-    masters = of.strengths.size
+    masters, most_blocks = of.strengths.size, EACH * multiprocessors(cp.cuda.Device().id)
     edges = sizes_of(of.offsets[: masters + 1])
     wide = cp.flatnonzero(edges > SHORT)
     wide = wide[cp.argsort(-edges[wide])]
     rows = cp.concatenate([wide, cp.flatnonzero((edges > 0) & (edges <= SHORT))]).astype(np.int32)
-    room = 2 * cp.minimum(edges[wide], masters)
+    longest = to_host(edges[wide[: of.targets.size // HUB + most_blocks]])
+    room = 2 * np.minimum(longest, masters)
     first = offsets_of(room)
-    hubs = total((edges[wide] >= HUB) & (first[1:] <= max(of.targets.size // 2, HUB_SLOTS)))
-    shared = cp.zeros((hubs, 6), np.int64)
-    shared[:, 0] = cp.cumsum(-(-edges[wide[:hubs]] // PIECE))
+    hubs = int(np.count_nonzero((longest >= HUB) & (first[1:] <= max(of.targets.size // 2, HUB_SLOTS))))
+    shared = np.zeros((hubs, 6), np.int64)
+    shared[:, 0] = np.cumsum(-(-longest[:hubs] // PIECE))
     shared[:, 1], shared[:, 2] = first[:hubs], room[:hubs]
-    far = room[hubs : hubs + EACH * multiprocessors(cp.cuda.Device().id)]
-    begins = first[hubs] + offsets_of(cp.where(far > 2 * MIDDLE, far, 0))
-    slots = int(begins[-1])
-    tables = begins, cp.full(slots, -1, np.int32), cp.zeros(slots, np.float64), cp.empty(int(first[hubs]), np.int32)
+    far = room[hubs : hubs + most_blocks]
+    begins = first[hubs] + offsets_of(np.where(far > 2 * MIDDLE, far, 0))
+    slots, blocks = int(begins[-1]), 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32
+    tables = cp.full(slots, -1, np.int32), cp.zeros(slots, np.float64), cp.empty(int(first[hubs]), np.int32)
     bounds = cp.empty(masters, np.float64) if of.inside else None
     best, drawn, results = cp.empty(masters, np.int32), cp.zeros(7, np.uint64), cp.empty(2, np.float64)
-    bench = struct(rows, hubs, wide.size, rows.size, shared, *tables, best, bounds, drawn, results)
-    return bench, results, 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32
+    sizes, places = (rows, hubs, wide.size, rows.size), (cp.asarray(shared), cp.asarray(begins))
+    return struct(*sizes, *places, *tables, best, bounds, drawn, results), results, blocks
 
 
 def _bits(value: float) -> int:

@@ -78,47 +78,51 @@ __device__ inline void begin_turn(const Sweep& of, const Bench& bench, const Tur
 // A block has a piece of a row.
 struct Piece : Block {};
 
-// Thread 0 draws numbers from ``first`` on until one is below ``end`` and wanted; the block gets it, or ``end``.
-template <class Wanted>
-__device__ inline i64 draw(u64* drawn, i64 first, i64 end, Wanted wanted) {
+// Calls visit(i) for numbers below ``end`` that are wanted; blocks draw them.
+template <class Wanted, class Visit>
+__device__ inline void for_each_drawn(u64* drawn, i64 end, Wanted wanted, Visit visit) {
   __shared__ i64 next;
-  __syncthreads();  // what was drawn before has been read
-  if (threadIdx.x == 0) {
-    while (first < end && !wanted(first)) first = gridDim.x + (i64)atomicAdd(drawn, 1ull);
-    next = min(first, end);
+  auto draw = [&] { return gridDim.x + (i64)atomicAdd(drawn, 1ull); };
+  for (i64 i = blockIdx.x;; i = threadIdx.x == 0 ? draw() : 0) {
+    __syncthreads();  // what was drawn before has been read
+    if (threadIdx.x == 0) {
+      while (i < end && !wanted(i)) i = draw();
+      next = i;
+    }
+    __syncthreads();
+    if (next >= end) return;
+    visit(next);
   }
-  __syncthreads();
-  return next;
 }
+
+// The hub that a piece is of.
+__device__ inline i64 hub_of(const Bench& bench, i64 piece) {
+  i64 low = 0, high = bench.num_hubs;
+  while (low < high) {
+    i64 middle = (low + high) / 2;
+    if (bench.hubs[middle].pieces > piece) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+__device__ inline i64 pieces_before(const Bench& bench, i64 hub) { return hub > 0 ? bench.hubs[hub - 1].pieces : 0; }
 
 // Calls visit(team, i, begin, end) for rows[i] of nodes in a state, whose edges these are: for pieces of hubs and for wide rows,
 // which blocks draw, and for the others, of which warps draw groups.
 template <class Visit>
 __device__ inline void for_each_row(const Sweep& of, const Bench& bench, unsigned char state, u64* drawn, Visit visit) {
   auto in_state = [&](i64 i) { return of.states[bench.rows[i]] & state; };
-  auto again = [&](u64* counter) { return threadIdx.x == 0 ? gridDim.x + (i64)atomicAdd(counter, 1ull) : 0; };
-  auto hub_of = [&](i64 piece) {
-    i64 low = 0, high = bench.num_hubs;  // the first with more pieces
-    while (low < high) {
-      i64 middle = (low + high) / 2;
-      if (bench.hubs[middle].pieces > piece) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  };
-  i64 pieces = bench.num_hubs ? bench.hubs[bench.num_hubs - 1].pieces : 0;
-  for (i64 piece = blockIdx.x;; piece = again(&drawn[0])) {
-    piece = draw(&drawn[0], piece, pieces, [&](i64 piece) { return in_state(hub_of(piece)); });
-    if (piece >= pieces) break;
-    i64 hub = hub_of(piece), row = bench.rows[hub];
-    i64 begin = of.offsets[row] + (piece - (hub ? bench.hubs[hub - 1].pieces : 0)) * PIECE;
+  auto in_hub = [&](i64 piece) { return in_state(hub_of(bench, piece)); };
+  for_each_drawn(&drawn[0], pieces_before(bench, bench.num_hubs), in_hub, [&](i64 piece) {
+    i64 hub = hub_of(bench, piece), row = bench.rows[hub];
+    i64 begin = of.offsets[row] + (piece - pieces_before(bench, hub)) * PIECE;
     visit(Piece(), hub, begin, min(begin + PIECE, of.offsets[row + 1]));
-  }
-  for (i64 i = bench.num_hubs + blockIdx.x;; i = bench.num_hubs + again(&drawn[1])) {
-    i = draw(&drawn[1], i, bench.wide, in_state);
-    if (i >= bench.wide) break;
-    visit(Block(), i, of.offsets[bench.rows[i]], of.offsets[bench.rows[i] + 1]);
-  }
+  });
+  auto is_wide = [&](i64 i) { return in_state(bench.num_hubs + i); };
+  for_each_drawn(&drawn[1], bench.wide - bench.num_hubs, is_wide, [&](i64 i) {
+    i64 row = bench.rows[bench.num_hubs + i];
+    visit(Block(), bench.num_hubs + i, of.offsets[row], of.offsets[row + 1]);
+  });
   i64 warps = num_threads() / 32, groups = (bench.all - bench.wide + 31) / 32, each = max(groups / (8 * warps), 1ll);
   while (true) {
     i64 first = 0;
@@ -175,7 +179,7 @@ struct Look {
     });
     to_own = sum_of(Block(), to_own);
     if (threadIdx.x == 0 && to_own != 0) atomicAdd(&hub->to_own, to_own);
-    i64 others = hub->pieces - (i ? hub[-1].pieces : 0) - 1;
+    i64 others = hub->pieces - pieces_before(bench, i) - 1;
     __threadfence();
     __syncthreads();
     if (!__syncthreads_or(threadIdx.x == 0 && (i64)atomicAdd(&hub->done, 1ull) == others)) return;
