@@ -56,7 +56,7 @@ def _bench(of: Sweep) -> tuple[Struct, Any, int]:
     shared[:, 1], shared[:, 2] = first[:hubs], room[:hubs]
     far = room[hubs : hubs + most_blocks]
     begins = first[hubs] + offsets_of(np.where(far > 2 * MIDDLE, far, 0))
-    slots, blocks = int(begins[-1]), 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32
+    slots, blocks = int(begins[-1]), 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32 + masters // 1024
     tables = cp.full(slots, -1, np.int32), cp.zeros(slots, np.float64), cp.empty(int(first[hubs]), np.int32)
     bounds = cp.empty(masters, np.float64) if of.inside else None
     best, drawn, results = cp.empty(masters, np.int32), cp.zeros(7, np.uint64), cp.empty(2, np.float64)

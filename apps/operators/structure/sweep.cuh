@@ -78,20 +78,24 @@ __device__ inline void begin_turn(const Sweep& of, const Bench& bench, const Tur
 // A block has a piece of a row.
 struct Piece : Block {};
 
-// Calls visit(i) for numbers below ``end`` that are wanted; blocks draw them.
+// Calls visit(i) for numbers below ``end`` that are wanted. Blocks draw groups of up to 32, whose lowest numbers they find far
+// apart: what takes long is at the front. No number that a block draws is below its own.
 template <class Wanted, class Visit>
 __device__ inline void for_each_drawn(u64* drawn, i64 end, Wanted wanted, Visit visit) {
-  __shared__ i64 next;
-  auto draw = [&] { return gridDim.x + (i64)atomicAdd(drawn, 1ull); };
-  for (i64 i = blockIdx.x;; i = threadIdx.x == 0 ? draw() : 0) {
-    __syncthreads();  // what was drawn before has been read
-    if (threadIdx.x == 0) {
-      while (i < end && !wanted(i)) i = draw();
-      next = i;
+  __shared__ i64 first;
+  __shared__ unsigned found;
+  i64 each = min(max(end / (4 * gridDim.x), 1ll), 32ll), groups = (end + each - 1) / each;
+  for (i64 group = blockIdx.x; group < groups;) {
+    if (threadIdx.x < 32) {
+      i64 i = lane_id() * groups + group;
+      unsigned wants = __ballot_sync(FULL, lane_id() < each && i < end && wanted(i));
+      if (lane_id() == 0) found = wants, first = gridDim.x + (i64)atomicAdd(drawn, 1ull);
     }
     __syncthreads();
-    if (next >= end) return;
-    visit(next);
+    i64 next = first;
+    for (unsigned left = found; left; left &= left - 1) visit((__ffs(left) - 1) * groups + group);
+    __syncthreads();  // all have read what is drawn next
+    group = next;
   }
 }
 
