@@ -5,7 +5,6 @@
 constexpr int NONE = -1;                  // no community
 constexpr unsigned char RESTLESS = 1, MOVED = 2;
 constexpr int WARPS = 8;                  // of a block that takes short rows
-constexpr int LOADS = 4;                  // under way before one is needed
 constexpr int SLOTS = 2 * SHORT * WARPS;  // of a block's shared memory, 12 bytes each
 
 // Weights of edges; all are 1 if there are none.
@@ -153,19 +152,11 @@ struct Choose {
   __device__ void operator()(i64 item, i64 row, int own, double to_own, const Table& table) const {
     double strength = strengths[row];
     Best found = {0, NONE};
-    for (unsigned i = Team::place(); i < table.size(); i += LOADS * Team::size()) {
-      int community[LOADS];
-      double sum[LOADS], others[LOADS];
-      each_k<LOADS>([&](int k) {
-        unsigned there = i + k * Team::size(), slot = there < table.size() ? table.slot(there) : 0;
-        community[k] = there < table.size() ? table.keys[slot] : NONE;
-        sum[k] = community[k] != NONE ? table.sums[slot] : 0;
-      });
-      each_k<LOADS>([&](int k) { others[k] = community[k] != NONE ? totals[community[k]] : -1; });
-      each_k<LOADS>([&](int k) {
-        if (others[k] < 0) return;
-        found = better(found, {score_of(scale, sum[k], strength, others[k]), community[k]}, lots);
-      });
+    for (unsigned i = Team::place(); i < table.size(); i += Team::size()) {
+      unsigned slot = table.slot(i);
+      int community = table.keys[slot];
+      if (community == NONE || totals[community] < 0) continue;
+      found = better(found, {score_of(scale, table.sums[slot], strength, totals[community]), community}, lots);
     }
     found = best_of(Team(), found, lots);
     if (Team::place() > 0) return;
@@ -202,20 +193,12 @@ struct Join {
 template <class Team, class Add>
 __device__ inline double add_edges(const Rows& of, int own, i64 begin, i64 end, Add add) {
   double to_own = 0;
-  for (i64 group = begin + Team::place() / 32 * 32 * LOADS; group < end; group += Team::size() * LOADS) {
-    int community[LOADS];
-    each_k<LOADS>([&](int k) {
-      i64 edge = group + 32 * k + lane_id();
-      community[k] = edge < end ? of.targets[edge] : NONE;
-    });
-    each_k<LOADS>([&](int k) { community[k] = community[k] == NONE ? own : of.numbers[community[k]]; });
-    each_k<LOADS>([&](int k) {
-      i64 edge = group + 32 * k + lane_id();
-      if (group + 32 * k >= end) return;
-      double weight = edge < end ? weight_of(of.weights, edge) : 0.0;
-      if (community[k] == own) to_own += weight;
-      add_warp(community[k], weight, community[k] != own, add);
-    });
+  for (i64 group = begin + Team::place() / 32 * 32; group < end; group += Team::size()) {
+    i64 edge = group + lane_id();
+    int community = edge < end ? of.numbers[of.targets[edge]] : own;
+    double weight = edge < end ? weight_of(of.weights, edge) : 0.0;
+    if (community == own) to_own += weight;
+    add_warp(community, weight, community != own, add);
   }
   return to_own;
 }
