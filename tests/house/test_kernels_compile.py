@@ -122,7 +122,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
         for job, name in (("Choose", "int"), ("Join", "int"), ("Choose", "i64"))
     ],
     "cusp/apps/operators/structure/sweep.cuh": [
-        {"SHORT": "128", "JOB": "Choose", "NAME": "int", "PIECE": "4096", "RESIDENT": "6"}
+        {"SHORT": "128", "JOB": "Choose", "PIECE": "4096", "RESIDENT": "6"}
     ],
     "cusp/apps/operators/structure/cores.cuh": [{}],
     "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],

@@ -34,7 +34,7 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
     results.fill(0)
     drawn = (int(np.uint64(lot).view(np.int64)) for lot in lots + (0,) * (MOST_TURNS - len(lots)))
     turns = struct(int(np.uint64(factor).view(np.int64)), 65 - len(lots).bit_length(), *drawn)
-    kernels = load(SWEEP, SHORT=str(SHORT), JOB="Choose", NAME="int", PIECE=str(PIECE))
+    kernels = load(SWEEP, SHORT=str(SHORT), JOB="Choose", PIECE=str(PIECE))
     kernels.resident("sweep", EACH, BLOCK)(given, bench, turns, at_most=blocks)
     gained, moved = to_host(results)
     return int(moved.view(np.int64)), float(gained)
