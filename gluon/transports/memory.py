@@ -42,6 +42,12 @@ class Buffers:
             views = self._views[dtype] = [piece.view(dtype) for piece in self.pieces]
         return views
 
+    def move(self, rank: int, piece: Any) -> None:
+        """The message from a rank is somewhere else."""
+        self.pieces[rank] = piece
+        for dtype, views in self._views.items():
+            views[rank] = piece.view(dtype)
+
 
 class Memory:
     """One piece of memory for each direction, divided among the ranks: for transports that can send from anywhere.

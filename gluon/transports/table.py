@@ -10,7 +10,11 @@ from gluon.transports.memory import Buffers, Words
 
 # For each device its transports, the best first: name -> module:class.
 TRANSPORTS = {
-    "cpu": {"peer": "gluon.transports.shared:SharedMemory", "mpi": "gluon.transports.host:HostMpi"},
+    "cpu": {
+        "peer": "gluon.transports.shared:SharedMemory",
+        "hosts": "gluon.transports.hosts:Hosts",
+        "mpi": "gluon.transports.host:HostMpi",
+    },
     "gpu": {
         "peer": "gluon.transports.peer_gpu:Peer",
         "nccl": "gluon.transports.nccl:Nccl",
@@ -60,7 +64,7 @@ class Transport(Protocol):
         Parameters
         ----------
         out, into : Buffers
-            What :meth:`buffers` returned last.
+            What :meth:`buffers` returned last. The pieces of ``into`` may be moved to where messages have arrived.
         in_words : (ranks,) int, optional
             How many come, where this rank knows that. In a mixed job it may be wrong.
         """
