@@ -12,19 +12,26 @@ by their numbers on their hosts. Nothing changed: the message is empty. No rank 
 other: there is none.
 """
 
-from typing import Any
-
 import numpy as np
 
-from cusp.kernels.atomics import store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import LOOKS, pauses, wait_all
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import Buffers, Words
+from gluon.transports.memory import WORD, Buffers, Words
 from gluon.transports.numbers import combine
+from gluon.transports.reach import Growing
 from gluon.transports.shared import (
-    LINE, PLACE, RECEIVES, ROW, SENDS, SHOWN, TIES, WORDS, Placed, SharedMemory, missing, put
-)  # fmt: skip
+    COMING,
+    ENTRY,
+    LINE,
+    PLACE,
+    SHOWN,
+    WORDS,
+    Placed,
+    SharedMemory,
+    missing,
+    put,
+)
 
 TAG = 13
 SHIFT = 40  # bits of a part's length
@@ -48,8 +55,7 @@ class Hosts(SharedMemory):
         return cls._why_unusable(comm, one=False)
 
     def _connect(self, host: MPI.Intracomm) -> None:
-        own, hosts = self._hosts.index(self._ranks), self._hosts
-        self._own = own
+        own, hosts = self._host, self._hosts
         self._members = [np.array(ranks, np.int64) for ranks in hosts]
         others = [other for other in range(len(hosts)) if other != own]
         # Of each other host that this rank is a courier for, the courier there.
@@ -57,78 +63,72 @@ class Hosts(SharedMemory):
         self._from = {of: hosts[of][(own + 1) % len(hosts[of])] for of in others if of % host.size == self._here}
         self._headers = {to: np.empty(1 + len(hosts[to]) * host.size, np.int64) for to in self._to}
         self._leaders = self.comm.Split(0 if host.rank == 0 else MPI.UNDEFINED, self.comm.rank)
-        self._order = np.concatenate(self._members)
+        find_parts(self._memory[0].own(1)[:0], 0, *np.zeros((2, 1), np.int64))  # loads it, as _load does the others
 
     def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> list[int]:
         assert isinstance(out, Placed) and isinstance(into, Placed)
-        turn = self._exchanges % 2
+        memory, rows = self._memory[self._exchanges % 2], self._rows_of(self._exchanges % 2)
         arrived = super().exchange(out, out_words, into, in_words)
         if self._to or self._from:
             self._wait_for_all(self._exchanges)
-            sent = [request for to in self._to for request in self._send(turn, to)]
-            self._receive(turn, out.end)
-            wait_all(sent)
-        self._read(turn, into, arrived)
+            sent = [self._send(to, memory, rows) for to in self._to]
+            self._receive(memory, rows, out.end)
+            wait_all([request for request, _ in sent])
+        self._read(memory, into, arrived)
         return arrived
 
     def _go_on(self) -> None:
         self.comm.Iprobe(tag=TAG)  # what MPI took to send, it may send only while it is called
 
-    def _send(self, turn: int, to: int) -> list[MPI.Request]:
-        """Start to send what ranks of this host have for those of another."""
-        header, members = self._headers[to], self._members[to]
-        sizes, places, extents = np.empty(header.size, np.int64), np.empty_like(header), np.zeros_like(self._begun)
-        parts = list_parts(self._flags, self._rows_of(turn), self.comm.size, members, header, sizes, places, extents)
-        if parts < 0:
-            return []
-        if parts == 0:
-            return [self.comm.Isend(header[:0], self._to[to], TAG)]
-        memory = self._memory[turn]
-        starts = np.array([memory.of(number, words).ctypes.data for number, words in enumerate(extents.tolist())])
-        places[0], sizes[0] = header.ctypes.data, 1 + parts
-        places[1 : 1 + parts] = starts[places[1 : 1 + parts] >> SHIFT] + 8 * (places[1 : 1 + parts] & ((1 << SHIFT) - 1))
-        message = MPI.UINT64_T.Create_hindexed(sizes[: 1 + parts].tolist(), places[: 1 + parts].tolist()).Commit()
+    def _send(self, to: int, memory: Growing, rows: int) -> tuple[MPI.Request, list[np.ndarray]]:
+        """Start to send what ranks of this host have for those of another; returns also the memory that has to stay."""
+        header, count = self._headers[to], len(self._ranks)
+        parts, ends = np.empty((header.size, 3), np.int64), np.zeros(count, np.int64)
+        found = list_parts(self._flags, rows, self.comm.size, self._members[to], header, parts, ends)
+        if found < 0:
+            return MPI.REQUEST_NULL, []
+        sent = [header, *(memory.of(number, end) for number, end in enumerate(ends.tolist()))]
+        first, *starts = [piece.ctypes.data for piece in sent]
+        sizes, addresses = [1 + found if found else 0], [first]
+        for source, place, words in parts[:found].tolist():
+            sizes.append(words)
+            addresses.append(starts[source] + WORD * place)
+        message = MPI.UINT64_T.Create_hindexed(sizes, addresses).Commit()
         request = self.comm.Isend([MPI.BOTTOM, 1, message], self._to[to], TAG)
         message.Free()
-        return [request]
+        return request, sent
 
-    def _receive(self, turn: int, place: int) -> None:
+    def _receive(self, memory: Growing, rows: int, place: int) -> None:
         """Receive what comes from other hosts into this rank's memory, from a place on, and say that it is there."""
-        flags, memory, status = self._flags, self._memory[turn], MPI.Status()
-        coming = {of: rank for of, rank in self._from.items()
-                  if are_tied(flags, self._rows_of(turn), self.comm.size, self._members[of], self._begun.size)}
-        landed, requests = [*coming], []
+        flags, count, status, landed, requests = self._flags, len(self._ranks), MPI.Status(), {}, []
+        coming = [of for of in self._from if may_come(flags, rows, self.comm.size, self._members[of], count)]
         for _ in pauses(LOOKS):
-            for of, rank in [*coming.items()]:
-                message = self.comm.Improbe(rank, TAG, status)
+            for of in [of for of in coming if of not in landed]:
+                message = self.comm.Improbe(self._from[of], TAG, status)
                 if message is not None:
-                    del coming[of]
                     words = status.Get_count(MPI.UINT64_T)
+                    landed[of] = np.array([place, words])
                     requests.append(message.Irecv(memory.own(place + words)[place : place + words]))
-                    at = self._landed[of] + 1 + 2 * turn
-                    flags[at], flags[at + 1] = place, words
                     place += -(-words // LINE) * LINE
-            if not coming and MPI.Request.Testall(requests):
+            if len(landed) == len(coming) and MPI.Request.Testall(requests):
                 break
-        for of in landed:
-            put_flag(flags, self._landed[of], self._exchanges)
+        for of in coming:
+            put(flags, self._landed[of], self._exchanges, landed[of], 1)
 
-    def _read(self, turn: int, into: Placed, arrived: list[int]) -> None:
+    def _read(self, memory: Growing, into: Placed, arrived: list[int]) -> None:
         """Find what has come from ranks of other hosts."""
-        for of, members in enumerate(self._members):
-            if of == self._own or not into.room[members].any():
-                continue
-            line, courier = self._landed[of : of + 1], of % len(self._ranks)
-            self._wait([courier], lambda polls: missing(self._flags, line, self._exchanges, polls))
-            place, words = self._flags[line[0] + 1 + 2 * turn :][:2].tolist()
-            if words:
-                landing = self._memory[turn].of(courier, place + words)[place : place + words]
-                starts, sizes = np.zeros_like(members), np.zeros_like(members)
-                find_parts(landing, self._here, starts, sizes)
-                for rank, start, size in zip(members.tolist(), starts.tolist(), sizes.tolist()):
-                    if size:
-                        into.move(rank, landing[start : start + size])
-                        arrived[rank] = size
+        lines = self._landed[into.far]
+        couriers = [of % len(self._ranks) for of in into.far]
+        self._wait(couriers, lambda polls: missing(self._flags, lines, self._exchanges, polls))
+        for of, courier, line in zip(into.far, couriers, lines.tolist()):
+            place, words = self._flags[line + 1 : line + 3].tolist()
+            landing = memory.of(courier, place + words)[place : place + words]
+            starts, sizes = np.zeros((2, len(self._hosts[of])), np.int64)
+            find_parts(landing, self._here, starts, sizes)
+            for rank, start, size in zip(self._hosts[of], starts.tolist(), sizes.tolist()):
+                if size:
+                    into.move(rank, landing[start : start + size])
+                    arrived[rank] = size
 
     def _combine(self, how: int, count: int) -> None:
         self._shows += 1
@@ -145,55 +145,51 @@ class Hosts(SharedMemory):
         received, table = np.empty((2, self.comm.size, words), np.int64)
         counts = [len(members) * words for members in self._hosts]
         self._leaders.Allgatherv(own, [received, counts])
-        table[self._order] = received
+        table[np.concatenate(self._members)] = received
         table = table.ravel()
-        combine(table, table.view(np.float64), 0, words, self.comm.size, how, count, numbers.result, numbers.float_result)
+        combine(
+            table, table.view(np.float64), 0, words, self.comm.size, how, count, numbers.result, numbers.float_result
+        )
         put(flags, result, self._shows, numbers.result, count)
 
 
 @njit(cache=True, nogil=True)
-def put_flag(flags, place, value):  # type: ignore[no-untyped-def]
-    store(flags, place, value)
-
-
-@njit(cache=True, nogil=True)
-def are_tied(flags, rows, ranks, members, here):  # type: ignore[no-untyped-def]
-    """Whether any rank of this host, which has so many, may get something from the members of another."""
-    for number in range(here):
+def may_come(flags, rows, ranks, members, count):  # type: ignore[no-untyped-def]
+    """Whether any of the ranks of this host, which are ``count``, has a buffer for one of another host."""
+    for number in range(count):
         for member in members:
-            if flags[rows + (number * ranks + member) * ROW + TIES] & RECEIVES:
+            if flags[rows + (number * ranks + member) * ENTRY + COMING]:
                 return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def list_parts(flags, rows, ranks, members, header, sizes, places, extents):  # type: ignore[no-untyped-def]
+def list_parts(flags, rows, ranks, members, header, parts, ends):  # type: ignore[no-untyped-def]
     """Write the header of a message to another host; returns how many parts it has, -1 if there is no message.
 
-    Of part i, ``sizes[1 + i]`` are its words and ``places[1 + i]`` the number of its sender and where it is in the
-    memory of that, of which ``extents`` says how far it is used.
+    ``parts`` gets the sender, place and words of each, ``ends`` where the last one of each sender ends.
     """
-    tied, parts, here = False, 0, extents.size
+    some, found = False, 0
     for target in range(members.size):
-        for source in range(here):
-            at = rows + (source * ranks + members[target]) * ROW
-            tied |= (flags[at + TIES] & SENDS) != 0
-            words, place = flags[at + WORDS], flags[at + PLACE]
-            if words:
-                parts += 1
-                header[parts] = (target * here + source) << SHIFT | words
-                sizes[parts], places[parts] = words, source << SHIFT | place
-                extents[source] = max(extents[source], place + words)
-    header[0] = parts
-    return parts if tied else -1
+        for source in range(ends.size):
+            at = rows + (source * ranks + members[target]) * ENTRY
+            place, words = flags[at + PLACE], flags[at + WORDS]
+            some |= words >= 0
+            if words > 0:
+                parts[found] = source, place, words
+                ends[source] = max(ends[source], place + words)
+                found += 1
+                header[found] = (target * ends.size + source) << SHIFT | words
+    header[0] = found
+    return found if some else -1
 
 
 @njit(cache=True, nogil=True)
 def find_parts(landing, number, starts, sizes):  # type: ignore[no-untyped-def]
-    """Where the parts for a rank are in a message, and their words, by the number of their sender."""
-    parts = np.int64(landing[0])
-    at = 1 + parts
-    for part in range(1, 1 + parts):
+    """Where the parts for a rank are in a message, and their words, by the number of their sender on its host."""
+    count = np.int64(landing[0]) if landing.size else 0
+    at = 1 + count
+    for part in range(1, 1 + count):
         pair, words = np.int64(landing[part]) >> SHIFT, np.int64(landing[part]) & ((1 << SHIFT) - 1)
         target, source = divmod(pair, starts.size)
         if target == number:

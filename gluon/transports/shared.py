@@ -7,7 +7,7 @@ only grow: one is raised to the number of an exchange, and waited for with "at l
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -24,9 +24,9 @@ from gluon.transports.reach import Growing, common_memory, host_of, num_cores, w
 from gluon.transports.table import TransportError
 
 LINE = 8  # words of a cache line: flags of two writers are never in the same
-# Words of a row, in which a rank says of its message to another where it is, how long, and what both may send.
-PLACE, WORDS, TIES, ROW = 0, 1, 2, 3
-SENDS, RECEIVES = 1, 2  # a rank has a buffer for messages to another; for messages from it
+# Words in which a rank says of its message to another where it is and how long, -1 if there is none; and how long the
+# message may be that comes from there.
+PLACE, WORDS, COMING, ENTRY = 0, 1, 2, 3
 SHOWN = 2 + MOST  # words in which a rank shows numbers to all: which time it is, and as in Numbers
 POLLS = 10_000  # looks at a flag of compiled code, about ten microseconds, before those of :func:`pauses`
 ALIVE = 1.0  # seconds of sleep between looks whether the process waited for still runs
@@ -40,6 +40,10 @@ class Placed(Buffers):
     ----------
     near : list of (int, int)
         Ranks of this host with a piece: number on the host, and rank.
+    numbers : (n, 2) int64
+        The same.
+    far : list of int
+        Other hosts of which ranks have a piece.
     room : (ranks,) int64
         Words of each.
     places, words : (ranks,) int64
@@ -51,12 +55,13 @@ class Placed(Buffers):
     """
 
     near: list[tuple[int, int]]
+    numbers: np.ndarray
+    far: list[int]
     room: np.ndarray
     places: np.ndarray
     words: np.ndarray
     end: int
     known: list[int]
-    numbers: np.ndarray
 
 
 class SharedMemory(Memory):
@@ -77,14 +82,15 @@ class SharedMemory(Memory):
         super().__init__(comm)
         host = self.host_of(comm)
         self._ranks: list[int] = host.allgather(comm.rank)
-        self._hosts: list[list[int]] = sorted({tuple(ranks): [*ranks] for ranks in comm.allgather(self._ranks)}.values())
+        self._hosts = sorted({tuple(ranks) for ranks in comm.allgather(self._ranks)})
+        self._host = self._hosts.index(tuple(self._ranks))
         self._processes: list[tuple[int, str | None]] = host.allgather((os.getpid(), started(os.getpid())))
         self._here, count = host.rank, host.size
         self._begun = np.arange(count) * LINE
-        self._landed = (count + np.arange(len(self._hosts))) * LINE  # of messages from other hosts
+        self._landed = (count + np.arange(len(self._hosts))) * LINE  # for messages from other hosts
         self._shown = (count + len(self._hosts)) * LINE
         self._rows = self._shown + (2 * count + 1) * SHOWN  # the one more is for numbers of all hosts
-        self._flags = common_memory(host, self._rows + 2 * count * comm.size * ROW).view(np.int64)
+        self._flags = common_memory(host, self._rows + 2 * count * comm.size * ENTRY).view(np.int64)
         self._float_flags = self._flags.view(np.float64)
         self._polls = POLLS if count <= num_cores(host) else 0
         self._memory = Growing(host), Growing(host)
@@ -106,15 +112,15 @@ class SharedMemory(Memory):
     @classmethod
     def _why_unusable(cls, comm: MPI.Intracomm, one: bool) -> str | None:
         host = cls.host_of(comm)
-        sizes = comm.allgather(host.size)
+        sizes, firsts = zip(*comm.allgather((host.size, host.rank == 0)))
         why = why_apart(host)
         host.Free()
         if config.DISABLE_JIT:
             return "only compiled code can raise flags, and NUMBA_DISABLE_JIT is set"
         if max(sizes) == 1:
             return "no two ranks are on one host"
-        if one != (sizes[0] == comm.size):
-            return "the ranks are on several hosts" if one else "all ranks are on one host"
+        if one != (sum(firsts) == 1):
+            return f"the ranks are on {sum(firsts)} hosts; use hosts" if one else "all ranks are on one host; use peer"
         return why
 
     def _connect(self, host: MPI.Intracomm) -> None:
@@ -138,10 +144,12 @@ class SharedMemory(Memory):
         places = [0, *ends[:-1]]
         whole = memory.own(ends[-1])
         near = [(number, rank) for number, rank in enumerate(self._ranks) if words[rank] and number != self._here]
+        far = [host for host, ranks in enumerate(self._hosts) if host != self._host and any(words[r] for r in ranks)]
         return Placed(
-            [whole[place : place + size] for place, size in zip(places, words)], near=near,
+            [whole[place : place + size] for place, size in zip(places, words)],
+            near=near, numbers=np.array(near, np.int64).reshape(-1, 2), far=far,
             room=np.array(words, np.int64), places=np.array(places, np.int64), words=np.zeros(len(words), np.int64),
-            end=ends[-1], known=[-1] * len(words), numbers=np.array(near, np.int64).reshape(-1, 2),
+            end=ends[-1], known=[-1] * len(words),
         )  # fmt: skip
 
     def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> list[int]:
@@ -165,7 +173,7 @@ class SharedMemory(Memory):
 
     def _rows_of(self, turn: int) -> int:
         """Where the rows of even or odd exchanges begin: one of each rank of this host, with an entry for each rank."""
-        return self._rows + turn * len(self._ranks) * self.comm.size * ROW
+        return self._rows + turn * len(self._ranks) * self.comm.size * ENTRY
 
     def _combine(self, how: int, count: int) -> None:
         self._shows += 1
@@ -222,16 +230,16 @@ def swap(  # type: ignore[no-untyped-def]
     ranks = places.size
     if flags[begun[here]] < exchange:
         for rank in range(ranks):
-            at = rows + (here * ranks + rank) * ROW
+            at = rows + (here * ranks + rank) * ENTRY
             flags[at + PLACE] = places[rank]
-            flags[at + WORDS] = words[rank]
-            flags[at + TIES] = (SENDS if room[rank] else 0) | (RECEIVES if room_in[rank] else 0)
+            flags[at + WORDS] = words[rank] if room[rank] else -1
+            flags[at + COMING] = room_in[rank]
         store(flags, begun[here], exchange)
     for entry in range(sources.shape[0]):
         number, rank = sources[entry]
         if not is_raised(flags, begun[number], exchange, polls):
             return entry
-        at = rows + (number * ranks + me) * ROW
+        at = rows + (number * ranks + me) * ENTRY
         places_in[rank] = flags[at + PLACE]
         words_in[rank] = flags[at + WORDS]
     return -1
