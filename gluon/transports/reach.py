@@ -117,13 +117,18 @@ def host_of(comm: MPI.Intracomm) -> MPI.Intracomm:
     Collective.
     """
     near = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
-    try:
-        space = os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        space = 0
+    space = process_space()
     host: MPI.Intracomm = near.Split(near.allgather(space).index(space), near.rank)  # type: ignore[assignment]
     near.Free()
     return host
+
+
+def process_space() -> int:
+    """Number of the namespace in which this process has its number; 0 if the system does not tell."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
 
 
 def why_apart(host: Intracomm) -> str | None:

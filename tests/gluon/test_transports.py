@@ -111,4 +111,4 @@ def test_opened_once(comm):
 
 def test_choices():
     """Those of the command line."""
-    assert CHOICES == ("auto", "peer", "nccl", "cuda-mpi", "mpi")
+    assert CHOICES == ("auto", "peer", "nccl", "cuda-mpi", "mpi", "hosts")
