@@ -106,11 +106,14 @@ class Memory:
             whole, needed = self._whole.get(direction), sum(words)
             too_small = whole is None or whole.size < needed
             if too_small:
-                whole = self._whole[direction] = self.xp.empty(max(needed, 1), "u8")
+                whole = self._whole[direction] = self._new(max(needed, 1))
             if too_small or len(known) >= MOST_KEPT:
                 known.clear()
             known[words] = self._divide(whole, words)
         return known[words]
+
+    def _new(self, words: int) -> Any:
+        return self.xp.empty(words, "u8")
 
     def _divide(self, whole: Any, words: tuple[int, ...]) -> Buffers:
         pieces = [whole[end - size : end] for end, size in zip(accumulate(words), words)]

@@ -20,6 +20,7 @@ TRANSPORTS = {
         "nccl": "gluon.transports.nccl:Nccl",
         "cuda-mpi": "gluon.transports.staged:CudaAwareMpi",
         "mpi": "gluon.transports.staged:StagedMpi",
+        "hosts": "gluon.transports.staged:StagedHosts",  # only if asked for
     },
 }
 IN_MIXED_JOBS = "mpi"  # what ranks on CPUs and ranks on GPUs have in common

@@ -3,12 +3,15 @@
 import json
 
 import graphs
+import parts
 import pytest
 import ranks
 import spawn
 from test_shared import Alone, TwoHosts, alone  # noqa: F401 - a fixture
+from test_transports import synced
 
-from gluon.transports import TransportError, open_transport, reach
+from gluon.plan import make_plan
+from gluon.transports import TransportError, open_transport, reach, table
 from gluon.transports.hosts import Hosts
 from gluon.transports.shared import SharedMemory
 
@@ -87,12 +90,13 @@ run_main(main)
 """
 
 
+@pytest.mark.limit(300)
 def test_four_ranks_on_two_and_three_hosts(tmp_path):
     """Bits and rounds as by MPI; one message from host to host for each reduce or broadcast, if they share nodes."""
     (tmp_path / "program.py").write_text(spawn.ONCE + PROGRAM)
     graph = graphs.both_ways(graphs.random_directed(60, 240, seed=4))
     graphs.write_here(tmp_path / "g.h5", graph, symmetric=True)
-    done = spawn.mpirun(4, tmp_path / "program.py", tmp_path / "g.h5", env={"CUSP_DEVICE": "cpu"})
+    done = spawn.mpirun(4, tmp_path / "program.py", tmp_path / "g.h5", env={"CUSP_DEVICE": "cpu"}, timeout=280)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(policy, same) for policy, same, _ in rows] == [("oec", True), ("cvc", True), ("hvc", True)]
@@ -143,3 +147,42 @@ def test_memory_grows_while_messages_are_sent(comm, alone):  # noqa: F811
         transport.exchange(out, words, into)
         for rank in {*range(SIZE)} - {comm.rank}:
             assert (into.pieces[rank][: words[rank]] == 100 * number + 10 * rank + comm.rank).all()
+
+
+class EvenAndOdd(Hosts):
+    """Pretends that ranks take turns on two hosts."""
+
+    name = "even and odd"
+
+    @staticmethod
+    def host_of(comm):
+        """See SharedMemory."""
+        return comm.Split(comm.rank % 2, comm.rank)
+
+    @classmethod
+    def why_unusable(cls, comm):
+        """Also with one rank on each."""
+
+
+if parts.DEVICE == "gpu":
+    from gluon.transports.staged import StagedHosts
+
+    class StagedEvenAndOdd(StagedHosts):
+        """The same for GPUs."""
+
+        name, why_unusable = EvenAndOdd.name, EvenAndOdd.why_unusable
+
+        def _between(self, comm):
+            return EvenAndOdd(comm)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("policy", ["oec", "cvc", "hvc-2"])
+def test_on_each_device(comm, alone, monkeypatch, shared_tmp, policy):  # noqa: F811
+    """Labels end as they do by MPI, in as many bytes from rank to rank."""
+    kind = EvenAndOdd if parts.DEVICE == "cpu" else StagedEvenAndOdd
+    monkeypatch.setitem(table.TRANSPORTS[parts.DEVICE], kind.name, f"{__name__}:{kind.__name__}")
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"]())
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
+    found = synced(part, make_plan(part, alone, kind.name), alone)
+    assert found == synced(part, make_plan(part, comm, "mpi"), comm)
