@@ -17,9 +17,9 @@ import numpy as np
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import LOOKS, pauses, wait_all
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import WORD, Buffers, Words
+from gluon.transports.memory import Buffers, Words
 from gluon.transports.numbers import combine
-from gluon.transports.reach import Growing
+from gluon.transports.reach import GROWTH, Growing
 from gluon.transports.shared import (
     COMING,
     ENTRY,
@@ -61,7 +61,7 @@ class Hosts(SharedMemory):
         # Of each other host that this rank is a courier for, the courier there.
         self._to = {to: hosts[to][own % len(hosts[to])] for to in others if (to + 1) % host.size == self._here}
         self._from = {of: hosts[of][(own + 1) % len(hosts[of])] for of in others if of % host.size == self._here}
-        self._headers = {to: np.empty(1 + len(hosts[to]) * host.size, np.int64) for to in self._to}
+        self._leaving = {to: np.empty(0, np.uint64) for to in self._to}  # memory for messages, which grows
         self._leaders = self.comm.Split(0 if host.rank == 0 else MPI.UNDEFINED, self.comm.rank)
         find_parts(self._memory[0].own(1)[:0], 0, *np.zeros((2, 1), np.int64))  # loads it, as _load does the others
 
@@ -73,30 +73,27 @@ class Hosts(SharedMemory):
             self._wait_for_all(self._exchanges)
             sent = [self._send(to, memory, rows) for to in self._to]
             self._receive(memory, rows, out.end)
-            wait_all([request for request, _ in sent])
+            wait_all(sent)
         self._read(memory, into, arrived)
         return arrived
 
     def _go_on(self) -> None:
         self.comm.Iprobe(tag=TAG)  # what MPI took to send, it may send only while it is called
 
-    def _send(self, to: int, memory: Growing, rows: int) -> tuple[MPI.Request, list[np.ndarray]]:
-        """Start to send what ranks of this host have for those of another; returns also the memory that has to stay."""
-        header, count = self._headers[to], len(self._ranks)
-        parts, ends = np.empty((header.size, 3), np.int64), np.zeros(count, np.int64)
-        found = list_parts(self._flags, rows, self.comm.size, self._members[to], header, parts, ends)
+    def _send(self, to: int, memory: Growing, rows: int) -> MPI.Request:
+        """Start to send what ranks of this host have for those of another."""
+        parts = np.empty((len(self._hosts[to]) * len(self._ranks), 3), np.int64)
+        header = np.empty(1 + len(parts), np.uint64)
+        found = list_parts(self._flags, rows, self.comm.size, self._members[to], len(self._ranks), header, parts)
         if found < 0:
-            return MPI.REQUEST_NULL, []
-        sent = [header, *(memory.of(number, end) for number, end in enumerate(ends.tolist()))]
-        first, *starts = [piece.ctypes.data for piece in sent]
-        sizes, addresses = [1 + found if found else 0], [first]
+            return MPI.REQUEST_NULL
+        pieces = [header[: 1 + found if found else 0]]
         for source, place, words in parts[:found].tolist():
-            sizes.append(words)
-            addresses.append(starts[source] + WORD * place)
-        message = MPI.UINT64_T.Create_hindexed(sizes, addresses).Commit()
-        request = self.comm.Isend([MPI.BOTTOM, 1, message], self._to[to], TAG)
-        message.Free()
-        return request, sent
+            pieces.append(memory.of(source, place + words)[place : place + words])
+        size = sum(map(len, pieces))
+        if size > self._leaving[to].size:
+            self._leaving[to] = np.empty(GROWTH * size, np.uint64)
+        return self.comm.Isend(np.concatenate(pieces, out=self._leaving[to][:size]), self._to[to], TAG)
 
     def _receive(self, memory: Growing, rows: int, place: int) -> None:
         """Receive what comes from other hosts into this rank's memory, from a place on, and say that it is there."""
@@ -164,22 +161,21 @@ def may_come(flags, rows, ranks, members, count):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def list_parts(flags, rows, ranks, members, header, parts, ends):  # type: ignore[no-untyped-def]
+def list_parts(flags, rows, ranks, members, count, header, parts):  # type: ignore[no-untyped-def]
     """Write the header of a message to another host; returns how many parts it has, -1 if there is no message.
 
-    ``parts`` gets the sender, place and words of each, ``ends`` where the last one of each sender ends.
+    ``parts`` gets the sender of each, which is one of ``count``, its place and its words.
     """
     some, found = False, 0
     for target in range(members.size):
-        for source in range(ends.size):
+        for source in range(count):
             at = rows + (source * ranks + members[target]) * ENTRY
             place, words = flags[at + PLACE], flags[at + WORDS]
             some |= words >= 0
             if words > 0:
                 parts[found] = source, place, words
-                ends[source] = max(ends[source], place + words)
                 found += 1
-                header[found] = (target * ends.size + source) << SHIFT | words
+                header[found] = (target * count + source) << SHIFT | words
     header[0] = found
     return found if some else -1
 
