@@ -67,14 +67,13 @@ class Hosts(SharedMemory):
 
     def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> list[int]:
         assert isinstance(out, Placed) and isinstance(into, Placed)
-        memory, rows = self._memory[self._exchanges % 2], self._rows_of(self._exchanges % 2)
         arrived = super().exchange(out, out_words, into, in_words)
         if self._to or self._from:
             self._wait_for_all(self._exchanges)
-            sent = [self._send(to, memory, rows) for to in self._to]
-            self._receive(memory, rows, out.end)
+            sent = [self._send(to, out.memory, out.rows) for to in self._to]
+            self._receive(out.memory, out.rows, out.end)
             wait_all(sent)
-        self._read(memory, into, arrived)
+        self._read(into, arrived)
         return arrived
 
     def _go_on(self) -> None:
@@ -112,14 +111,14 @@ class Hosts(SharedMemory):
         for of in coming:
             put(flags, self._landed[of], self._exchanges, landed[of], 1)
 
-    def _read(self, memory: Growing, into: Placed, arrived: list[int]) -> None:
+    def _read(self, into: Placed, arrived: list[int]) -> None:
         """Find what has come from ranks of other hosts."""
         lines = self._landed[into.far]
         couriers = [of % len(self._ranks) for of in into.far]
         self._wait(couriers, lambda polls: missing(self._flags, lines, self._exchanges, polls))
         for of, courier, line in zip(into.far, couriers, lines.tolist()):
             place, words = self._flags[line + 1 : line + 3].tolist()
-            landing = memory.of(courier, place + words)[place : place + words]
+            landing = into.memory.of(courier, place + words)[place : place + words]
             starts, sizes = np.zeros((2, len(self._hosts[of])), np.int64)
             find_parts(landing, self._here, starts, sizes)
             for rank, start, size in zip(self._hosts[of], starts.tolist(), sizes.tolist()):

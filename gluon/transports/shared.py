@@ -34,33 +34,38 @@ ALIVE = 1.0  # seconds of sleep between looks whether the process waited for sti
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Placed(Buffers):
-    """Buffers in memory that all ranks of the host see.
+    """Buffers in memory that all ranks of the host see, for even or for odd exchanges.
 
     Attributes
     ----------
-    near : list of (int, int)
-        Ranks of this host with a piece: number on the host, and rank.
-    numbers : (n, 2) int64
+    memory : Growing
+    rows : int
+        Where ranks say what they send: one row of each rank of the host, with an entry for each rank.
+    near, sources : list of int
+        Ranks of this host with a piece: their numbers on the host, and their ranks.
+    pairs : (n, 2) int64
         The same.
     far : list of int
         Other hosts of which ranks have a piece.
     room : (ranks,) int64
         Words of each.
-    places, words : (ranks,) int64
-        Where each begins in the memory of the rank that wrote it, and the length of its message.
     end : int
         Where the last one ends.
+    found : (2, ranks) int64
+        Where each message begins in the memory of the rank that wrote it, and its words.
     known : list of int
         Where messages from each rank are, as they are seen now.
     """
 
-    near: list[tuple[int, int]]
-    numbers: np.ndarray
+    memory: Growing
+    rows: int
+    near: list[int]
+    sources: list[int]
+    pairs: np.ndarray
     far: list[int]
     room: np.ndarray
-    places: np.ndarray
-    words: np.ndarray
     end: int
+    found: np.ndarray
     known: list[int]
 
 
@@ -135,45 +140,41 @@ class SharedMemory(Memory):
         if found is None:
             if len(known) >= MOST_KEPT:
                 known.clear()
-            found = known[words] = self._place(direction, words, self._memory[turn])
+            found = known[words] = self._place(direction, words, turn)
         return found
 
-    def _place(self, direction: str, words: Words, memory: Growing) -> Placed:
+    def _place(self, direction: str, words: Words, turn: int) -> Placed:
         """Buffers of so many words: to send from, one after the other; from where others place theirs."""
         ends = [*accumulate(-(-size // LINE) * LINE * (direction == "out") for size in words)]
         places = [0, *ends[:-1]]
-        whole = memory.own(ends[-1])
-        near = [(number, rank) for number, rank in enumerate(self._ranks) if words[rank] and number != self._here]
-        far = [host for host, ranks in enumerate(self._hosts) if host != self._host and any(words[r] for r in ranks)]
+        whole = self._memory[turn].own(ends[-1])
+        pairs = [(number, rank) for number, rank in enumerate(self._ranks) if words[rank] and number != self._here]
         return Placed(
             [whole[place : place + size] for place, size in zip(places, words)],
-            near=near, numbers=np.array(near, np.int64).reshape(-1, 2), far=far,
-            room=np.array(words, np.int64), places=np.array(places, np.int64), words=np.zeros(len(words), np.int64),
-            end=ends[-1], known=[-1] * len(words),
+            memory=self._memory[turn], rows=self._rows + turn * len(self._ranks) * self.comm.size * ENTRY,
+            near=[number for number, _ in pairs], sources=[rank for _, rank in pairs],
+            pairs=np.array(pairs, np.int64).reshape(-1, 2),
+            far=[host for host, ranks in enumerate(self._hosts) if host != self._host and any(words[r] for r in ranks)],
+            room=np.array(words, np.int64), end=ends[-1], found=np.array([places, [0] * len(words)], np.int64),
+            known=[-1] * len(words),
         )  # fmt: skip
 
     def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> list[int]:
         assert isinstance(out, Placed) and isinstance(into, Placed)
-        turn = self._exchanges % 2
         self._exchanges += 1
-        out.words[:] = out_words
-        self._wait([number for number, _ in into.near], lambda polls: swap(
-            self._flags, self._begun, self._here, self.comm.rank, self._exchanges, self._rows_of(turn), out.places,
-            out.words, out.room, into.room, into.numbers, into.places, into.words, polls,
+        out.found[1] = out_words
+        self._wait(into.near, lambda polls: swap(
+            self._flags, self._begun, self._here, self.comm.rank, self._exchanges, out.rows, out.found, out.room,
+            into.room, into.pairs, into.found, polls,
         ))  # fmt: skip
         self._all_begun = len(into.near) == len(self._ranks) - 1
-        places, arrived, memory = into.places.tolist(), [0] * self.comm.size, self._memory[turn]
-        for number, rank in into.near:
-            place, room = places[rank], into.room[rank]
-            if place != into.known[rank]:
-                into.move(rank, memory.of(number, place + room)[place : place + room])
-                into.known[rank] = place
-            arrived[rank] = int(into.words[rank])
-        return arrived
-
-    def _rows_of(self, turn: int) -> int:
-        """Where the rows of even or odd exchanges begin: one of each rank of this host, with an entry for each rank."""
-        return self._rows + turn * len(self._ranks) * self.comm.size * ENTRY
+        places, arrived = into.found.tolist()
+        for number, rank in zip(into.near, into.sources):
+            if places[rank] != into.known[rank]:
+                place = into.known[rank] = places[rank]
+                end = place + int(into.room[rank])
+                into.move(rank, into.memory.of(number, end)[place:end])
+        return arrived  # type: ignore[no-any-return]
 
     def _combine(self, how: int, count: int) -> None:
         self._shows += 1
@@ -221,18 +222,18 @@ class SharedMemory(Memory):
 
 @njit(cache=True, nogil=True)
 def swap(  # type: ignore[no-untyped-def]
-    flags, begun, here, me, exchange, rows, places, words, room, room_in, sources, places_in, words_in, polls
+    flags, begun, here, me, exchange, rows, sent, room, room_in, sources, found, polls
 ):
     """Say what is sent and that an exchange was begun, and look what arrived; to be called until it returns -1.
 
     Returns the entry of the first source from which nothing has come after so many more looks.
     """
-    ranks = places.size
+    ranks = room.size
     if flags[begun[here]] < exchange:
         for rank in range(ranks):
             at = rows + (here * ranks + rank) * ENTRY
-            flags[at + PLACE] = places[rank]
-            flags[at + WORDS] = words[rank] if room[rank] else -1
+            flags[at + PLACE] = sent[0, rank]
+            flags[at + WORDS] = sent[1, rank] if room[rank] else -1
             flags[at + COMING] = room_in[rank]
         store(flags, begun[here], exchange)
     for entry in range(sources.shape[0]):
@@ -240,8 +241,8 @@ def swap(  # type: ignore[no-untyped-def]
         if not is_raised(flags, begun[number], exchange, polls):
             return entry
         at = rows + (number * ranks + me) * ENTRY
-        places_in[rank] = flags[at + PLACE]
-        words_in[rank] = flags[at + WORDS]
+        found[0, rank] = flags[at + PLACE]
+        found[1, rank] = flags[at + WORDS]
     return -1
 
 
