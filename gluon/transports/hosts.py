@@ -1,9 +1,9 @@
 """Messages between ranks on CPUs of several hosts: one between two hosts, with those of all their ranks.
 
 Ranks write messages to other hosts, too, into memory that their host sees. For each pair of hosts one rank of the first
-sends what all of its ranks have written there for ranks of the second, from where it is, and one of the second receives
-it into such memory, where its ranks read what is for them. These are the couriers; a host shares this work out among
-its ranks. A message is, in words of 8 bytes::
+sends what all of its ranks have written there for ranks of the second, and one of the second receives it into such
+memory, where its ranks read what is for them. These are the couriers; a host shares this work out among its ranks. A
+message is, in words of 8 bytes::
 
     number of parts | of each part: its pair << 40 | its words | the parts
 
@@ -70,6 +70,7 @@ class Hosts(SharedMemory):
         arrived = super().exchange(out, out_words, into, in_words)
         if self._to or self._from:
             self._wait_for_all(self._exchanges)
+            self._all_begun = True
             sent = [self._send(to, out.memory, out.rows) for to in self._to]
             self._receive(out.memory, out.rows, out.end)
             wait_all(sent)
@@ -80,7 +81,10 @@ class Hosts(SharedMemory):
         self.comm.Iprobe(tag=TAG)  # what MPI took to send, it may send only while it is called
 
     def _send(self, to: int, memory: Growing, rows: int) -> MPI.Request:
-        """Start to send what ranks of this host have for those of another."""
+        """Start to send what ranks of this host have for those of another, in one piece.
+
+        From where they are, MPI would send the parts in pieces of a few kilobytes.
+        """
         parts = np.empty((len(self._hosts[to]) * len(self._ranks), 3), np.int64)
         header = np.empty(1 + len(parts), np.uint64)
         found = list_parts(self._flags, rows, self.comm.size, self._members[to], len(self._ranks), header, parts)
@@ -131,21 +135,17 @@ class Hosts(SharedMemory):
         flags, numbers, words, ranks = self._flags, self._numbers, 1 + count, len(self._ranks)
         turn, result = self._shown + self._shows % 2 * SHOWN, self._shown + 2 * ranks * SHOWN
         put(flags, turn + self._here * 2 * SHOWN, self._shows, numbers.own, count)
+        awaited = np.array([result]) if self._here else turn + np.arange(ranks) * 2 * SHOWN
+        self._wait(range(ranks), lambda polls: missing(flags, awaited, self._shows, polls))
         if self._here:
-            self._wait([0], lambda polls: missing(flags, np.array([result]), self._shows, polls))
             numbers.result[:words] = flags[result + 1 : result + 1 + words]
             return
-        shown = turn + np.arange(ranks) * 2 * SHOWN
-        self._wait(range(ranks), lambda polls: missing(flags, shown, self._shows, polls))
-        own = flags[shown[:, None] + np.arange(1, 1 + words)]
+        own = flags[awaited[:, None] + np.arange(1, 1 + words)]
         received, table = np.empty((2, self.comm.size, words), np.int64)
-        counts = [len(members) * words for members in self._hosts]
-        self._leaders.Allgatherv(own, [received, counts])
+        self._leaders.Allgatherv(own, [received, [len(ranks) * words for ranks in self._hosts]])
         table[np.concatenate(self._members)] = received
-        table = table.ravel()
-        combine(
-            table, table.view(np.float64), 0, words, self.comm.size, how, count, numbers.result, numbers.float_result
-        )
+        rows, result_rows = table.ravel(), (numbers.result, numbers.float_result)
+        combine(rows, rows.view(np.float64), 0, words, self.comm.size, how, count, *result_rows)
         put(flags, result, self._shows, numbers.result, count)
 
 

@@ -116,7 +116,7 @@ def test_a_lost_host(tmp_path):
 
 
 def test_a_lost_link(tmp_path):
-    """Pulled out for a moment, nothing is lost; for longer than --timeout, the job ends with a line of those who are heard."""
+    """Pulled out for a moment, nothing is lost; for longer than --timeout, the job ends, and who is heard says so."""
     with Hosts(2) as hosts, endless(hosts, tmp_path, "--timeout", 4) as (process, said):
         hosts.connect(2, up=False)
         time.sleep(1)
