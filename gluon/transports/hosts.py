@@ -142,7 +142,7 @@ class Hosts(SharedMemory):
             return
         own = flags[awaited[:, None] + np.arange(1, 1 + words)]
         received, table = np.empty((2, self.comm.size, words), np.int64)
-        self._leaders.Allgatherv(own, [received, [len(ranks) * words for ranks in self._hosts]])
+        self._leaders.Allgatherv(own, [received, [len(members) * words for members in self._hosts]])
         table[np.concatenate(self._members)] = received
         rows, result_rows = table.ravel(), (numbers.result, numbers.float_result)
         combine(rows, rows.view(np.float64), 0, words, self.comm.size, how, count, *result_rows)
