@@ -212,20 +212,7 @@ def test_hosts(monkeypatch, tmp_path, capsys):
     except HostsError as error:
         pytest.skip(f"no hosts can be made here: {error}")
     rows = tmp_path / "rows.jsonl"
-    few = (
-        "--hosts",
-        "2",
-        "--rates",
-        "1gbit",
-        "--policies",
-        "cvc",
-        "--apps",
-        "bfs,cc",
-        "--trials",
-        "1",
-        "--sources",
-        "1",
-    )
+    few = "--hosts 2 --rates 1gbit --policies cvc --apps bfs,cc --trials 1 --sources 1".split()
     run(monkeypatch, "hosts", "--data", tmp_path, "--rows", rows, "--graphs", "kron8", *few)
     found = {(row["transport"], row["app"]): row for row in read_rows(rows)}
     assert found.keys() == {(transport, app) for transport in ("mpi", "hosts") for app in ("bfs", "cc")}
