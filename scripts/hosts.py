@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -97,20 +98,22 @@ class Hosts:
             process.communicate()
         self._folder.cleanup()
 
-    def launcher(self, ranks: int) -> list[str]:
-        """The words before ``python ...`` that start so many ranks, shared out among the hosts."""
-        each, folder = -(-ranks // self.count), self._folder.name
-        addresses = [f"{NETWORK}{host}" for host in range(1, self.count + 1)]
+    def launcher(self, ranks: int | Sequence[int]) -> list[str]:
+        """The words before ``python ...`` that start so many ranks, shared out among the hosts, or on each host."""
+        folder = self._folder.name
+        shares = [-(-ranks // self.count)] * self.count if isinstance(ranks, int) else ranks
+        hosts = ",".join(f"{NETWORK}{host}:{share}" for host, share in enumerate(shares, 1))
         if mpirun.is_open_mpi():
             # rsh, even where an image says that there is no other host
             parameters = {"plm": "rsh", "plm_rsh_agent": f"{folder}/launcher"}
             parameters |= {"btl_tcp_if_include": LINK, "oob_tcp_if_include": LINK}
             options = [word for name, value in parameters.items() for word in ("--mca", name, value)]
-            options += ["--host", ",".join(f"{address}:{each}" for address in addresses), "--bind-to", "none"]
+            options += ["--host", hosts, "--bind-to", "none"]
         else:
             options = ["-launcher", "ssh", "-launcher-exec", f"{folder}/launcher", "-iface", LINK]
-            options += ["-hosts", ",".join(addresses), "-ppn", str(each)]
-        return [*self._into(self._switch), mpirun.mpirun_path(), *options, "-n", str(ranks)]
+            options += ["-hosts", hosts]
+        count = ranks if isinstance(ranks, int) else sum(ranks)
+        return [*self._into(self._switch), mpirun.mpirun_path(), *options, "-n", str(count)]
 
     def sent(self) -> list[int]:
         """Bytes that each host has sent until now, with all headers of its network."""

@@ -42,6 +42,12 @@ class Buffers:
             views = self._views[dtype] = [piece.view(dtype) for piece in self.pieces]
         return views
 
+    def move(self, rank: int, piece: Any) -> None:
+        """The message from a rank is somewhere else."""
+        self.pieces[rank] = piece
+        for dtype, views in self._views.items():
+            views[rank] = piece.view(dtype)
+
 
 class Memory:
     """One piece of memory for each direction, divided among the ranks: for transports that can send from anywhere.
@@ -100,11 +106,14 @@ class Memory:
             whole, needed = self._whole.get(direction), sum(words)
             too_small = whole is None or whole.size < needed
             if too_small:
-                whole = self._whole[direction] = self.xp.empty(max(needed, 1), "u8")
+                whole = self._whole[direction] = self._new(max(needed, 1))
             if too_small or len(known) >= MOST_KEPT:
                 known.clear()
             known[words] = self._divide(whole, words)
         return known[words]
+
+    def _new(self, words: int) -> Any:
+        return self.xp.empty(words, "u8")
 
     def _divide(self, whole: Any, words: tuple[int, ...]) -> Buffers:
         pieces = [whole[end - size : end] for end, size in zip(accumulate(words), words)]

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from cusp.errors import Intracomm, together
+from cusp.runtime.mpi import MPI
 from gluon.transports.memory import WORD
 from gluon.transports.table import TransportError
+
+GROWTH = 2  # times as many words as were asked for: what nobody writes takes no space
 
 
 def new_memory(words: int) -> tuple[np.ndarray, int]:
@@ -41,11 +44,15 @@ def memory_of(process: int, descriptor: int, words: int) -> np.ndarray:
     ------
     OSError
     """
-    opened = os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDWR)
+    opened = _open(process, descriptor)
     try:
         return _mapped(opened, words)
     finally:
         os.close(opened)
+
+
+def _open(process: int, descriptor: int) -> int:
+    return os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDWR)
 
 
 def _mapped(descriptor: int, words: int) -> np.ndarray:
@@ -62,6 +69,38 @@ def common_memory(host: Intracomm, words: int) -> np.ndarray:
     return mapped  # rank 0 lets go of what it made, and has mapped it as the others did
 
 
+class Growing:
+    """Memory of each rank of a host that all of them see; collective to make. It grows where it is.
+
+    Who has seen a part of it goes on to see that part: the system maps the same memory once more, with what was added.
+    """
+
+    def __init__(self, host: Intracomm) -> None:
+        self._here = host.rank
+        with together(host), shareable("between the ranks of a host"):
+            made, descriptor = new_memory(1)
+        of_ranks = host.allgather((os.getpid(), descriptor))
+        with together(host), shareable("between the ranks of a host"):
+            self._files = [_open(process, found) for process, found in of_ranks]
+        self._seen = [made[:0]] * host.size
+        for opened in self._files:
+            weakref.finalize(self, os.close, opened)
+
+    def own(self, words: int) -> np.ndarray:
+        """So many words of this rank's memory, or more."""
+        if words > self._seen[self._here].size:
+            with shareable(f"for messages of {words:,} words"):
+                os.ftruncate(self._files[self._here], GROWTH * words * WORD)
+        return self.of(self._here, words)
+
+    def of(self, rank: int, words: int) -> np.ndarray:
+        """At least so many words of the memory of a rank of the host, which has made as many."""
+        if words > self._seen[rank].size:
+            with shareable(f"for messages of {words:,} words"):
+                self._seen[rank] = _mapped(self._files[rank], os.fstat(self._files[rank]).st_size // WORD)
+        return self._seen[rank]
+
+
 @contextmanager
 def shareable(what: str) -> Iterator[None]:
     """Say for what the system gives no memory to share, if it does not in this block."""
@@ -70,6 +109,26 @@ def shareable(what: str) -> Iterator[None]:
     except OSError as error:
         text = f"memory cannot be shared {what}: {error.strerror}; --transport mpi does without"
         raise TransportError(text) from None
+
+
+def host_of(comm: MPI.Intracomm) -> MPI.Intracomm:
+    """The ranks of this host, in their order: those that MPI takes to be on one, and that see each other's processes.
+
+    Collective.
+    """
+    near = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+    space = process_space()
+    host: MPI.Intracomm = near.Split(near.allgather(space).index(space), near.rank)  # type: ignore[assignment]
+    near.Free()
+    return host
+
+
+def process_space() -> int:
+    """Number of the namespace in which this process has its number; 0 if the system does not tell."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
 
 
 def why_apart(host: Intracomm) -> str | None:

@@ -1,4 +1,4 @@
-"""Messages between ranks on CPUs of one host, written where the receiver reads them; to other hosts by MPI.
+"""Messages between ranks on CPUs of one host, which the receiver reads where the sender has written them.
 
 A flag is a number in memory that several processes see: what was written before it is raised is seen by who finds it
 raised. Stores of NumPy say nothing about order, so flags are stored and loaded by :mod:`cusp.kernels.atomics`. They
@@ -6,8 +6,9 @@ only grow: one is raised to the number of an exchange, and waited for with "at l
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numba import config
@@ -17,125 +18,168 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
 from cusp.runtime.mpi import MPI
-from gluon.transports.host import HostMpi
-from gluon.transports.memory import MOST_KEPT, Buffers, Words
+from gluon.transports.memory import MOST_KEPT, Buffers, Memory, Words
 from gluon.transports.numbers import MOST, SUM, combine
-from gluon.transports.reach import common_memory, memory_of, new_memory, num_cores, shareable, why_apart
+from gluon.transports.reach import Growing, common_memory, host_of, num_cores, why_apart
 from gluon.transports.table import TransportError
 
 LINE = 8  # words of a cache line: flags of two writers are never in the same
-# Words of the line from one rank to another: the last exchange in which it sent, how many words in even and in odd
-# exchanges, how often it made memory, and where that is.
-SENT, WORDS, MADE, DESCRIPTOR, CAPACITY = 0, 1, 3, 4, 5
+# Words in which a rank says of its message to another where it is and how long, -1 if there is none; and how long the
+# message may be that comes from there.
+PLACE, WORDS, COMING, ENTRY = 0, 1, 2, 3
 SHOWN = 2 + MOST  # words in which a rank shows numbers to all: which time it is, and as in Numbers
 POLLS = 10_000  # looks at a flag of compiled code, about ten microseconds, before those of :func:`pauses`
 ALIVE = 1.0  # seconds of sleep between looks whether the process waited for still runs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Near(Buffers):
-    """Buffers of which some are shared.
+class Placed(Buffers):
+    """Buffers in memory that all ranks of the host see, for even or for odd exchanges.
 
     Attributes
     ----------
-    ranks : list of int
-        Those of this host with a piece.
-    lines, begun : (n,) int64
-        Where the flags of their messages are, and those that say which exchange they have begun.
-    words : (n,) int64
-        Of their messages.
+    memory : Growing
+    rows : int
+        Where ranks say what they send: one row of each rank of the host, with an entry for each rank.
+    near, sources : list of int
+        Ranks of this host with a piece: their numbers on the host, and their ranks.
+    pairs : (n, 2) int64
+        The same.
+    far : list of int
+        Other hosts of which ranks have a piece.
+    room : (ranks,) int64
+        Words of each.
+    end : int
+        Where the last one ends.
+    found : (2, ranks) int64
+        Where each message begins in the memory of the rank that wrote it, and its words.
+    known : list of int
+        Where messages from each rank are, as they are seen now.
     """
 
-    ranks: list[int]
-    lines: np.ndarray
-    begun: np.ndarray
-    words: np.ndarray
+    memory: Growing
+    rows: int
+    near: list[int]
+    sources: list[int]
+    pairs: np.ndarray
+    far: list[int]
+    room: np.ndarray
+    end: int
+    found: np.ndarray
+    known: list[int]
 
 
-class SharedMemory(HostMpi):
-    """The message is written into memory that both map, and a flag says so.
+class SharedMemory(Memory):
+    """The message is written into memory of the sender that all ranks of the host see, and a flag says so.
 
-    Two ranks share memory for two messages each way, of an even and of an odd exchange. A message is read before the
-    receiver begins its next exchange, and each rank says which it has begun. So who sees that exchange n - 1 was begun
-    may write message n where message n - 2 was: that is so by the time it is asked, unless the receiver is a whole
-    exchange behind. The sender makes the memory, and makes it anew where it is too small: both sides know when.
+    Each rank has memory for its messages of even exchanges and of odd ones. A message is read before the receiver
+    begins its next exchange, and each rank says which it has begun. So who sees that all have begun exchange n - 1 may
+    write messages of exchange n where those of n - 2 were: that is so by the time it is asked, unless some rank is a
+    whole exchange behind.
 
     Numbers are shown to all in two places in turn. Who shows some for the third time has seen what the others showed
     at the second, so they had read the first.
     """
 
-    name = "peer"
+    name, xp = "peer", np
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         super().__init__(comm)
         host = self.host_of(comm)
         self._ranks: list[int] = host.allgather(comm.rank)
+        self._hosts = sorted({tuple(ranks) for ranks in comm.allgather(self._ranks)})
+        self._host = self._hosts.index(tuple(self._ranks))
         self._processes: list[tuple[int, str | None]] = host.allgather((os.getpid(), started(os.getpid())))
-        self._here, self._begun = host.rank, host.size**2 * LINE  # after a line for each pair of ranks
-        self._own = self._begun + host.rank * LINE
-        self._shown = self._begun + host.size * LINE
-        self._flags = common_memory(host, self._shown + host.size * 2 * SHOWN).view(np.int64)
+        self._here, count = host.rank, host.size
+        self._begun = np.arange(count) * LINE
+        self._landed = (count + np.arange(len(self._hosts))) * LINE  # for messages from other hosts
+        self._shown = (count + len(self._hosts)) * LINE
+        self._rows = self._shown + (2 * count + 1) * SHOWN  # the one more is for numbers of all hosts
+        self._flags = common_memory(host, self._rows + 2 * count * comm.size * ENTRY).view(np.int64)
         self._float_flags = self._flags.view(np.float64)
-        self._polls = POLLS if host.size <= num_cores(host) else 0
-        host.Free()
-        self._sources = [rank for rank in self._sources if rank not in self._ranks]
-        self._targets = [rank for rank in self._targets if rank not in self._ranks]
+        self._polls = POLLS if count <= num_cores(host) else 0
+        self._memory = Growing(host), Growing(host)
         self._exchanges = self._shows = 0
-        self._heard: list[int] = []  # ranks that sent in the last exchange, so had begun it
-        self._memory: dict[tuple[str, int], np.ndarray] = {}
-        self._times_made: dict[tuple[str, int], int] = {}
-        self._near: dict[tuple[str, int], dict[tuple[int, ...], Near]]
-        self._near = {(direction, turn): {} for direction in ("out", "in") for turn in (0, 1)}
+        self._all_begun = True  # the last exchange, as is known
+        self._placed: dict[tuple[str, int], dict[Words, Placed]]
+        self._placed = {(direction, turn): {} for direction in ("out", "in") for turn in (0, 1)}
+        self._connect(host)
+        host.Free()
         self._load()
 
-    @staticmethod
-    def host_of(comm: MPI.Intracomm) -> MPI.Intracomm:
-        """The ranks of this host, in their order. Collective."""
-        host: MPI.Intracomm = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)  # type: ignore[assignment]
-        return host
+    host_of = staticmethod(host_of)
 
     @classmethod
     def why_unusable(cls, comm: MPI.Intracomm) -> str | None:
-        """None if the ranks of this host can share memory, else the reason why not. Collective."""
+        """None if all ranks are on one host and can share memory, else the reason why not. Collective."""
+        return cls._why_unusable(comm, one=True)
+
+    @classmethod
+    def _why_unusable(cls, comm: MPI.Intracomm, one: bool) -> str | None:
         host = cls.host_of(comm)
-        alone, why = comm.allreduce(host.size, MPI.MAX) == 1, why_apart(host)
+        sizes, firsts = zip(*comm.allgather((host.size, host.rank == 0)))
+        why = why_apart(host)
         host.Free()
         if config.DISABLE_JIT:
             return "only compiled code can raise flags, and NUMBA_DISABLE_JIT is set"
-        return "no two ranks are on one host" if alone else why
+        if max(sizes) == 1:
+            return "no two ranks are on one host"
+        if one != (sum(firsts) == 1):
+            return f"the ranks are on {sum(firsts)} hosts; use hosts" if one else "all ranks are on one host; use peer"
+        return why
 
-    def _buffers_for(self, direction: str, words: tuple[int, ...]) -> Near:
+    def _connect(self, host: MPI.Intracomm) -> None:
+        """Get ready to reach other hosts. Collective."""
+
+    def _buffers_for(self, direction: str, words: tuple[int, ...]) -> Placed:
         turn = self._exchanges % 2
-        found = self._near[direction, turn].get(words)
+        known = self._placed[direction, turn]
+        found = known.get(words)
+        if direction == "out" and not self._all_begun:
+            self._wait_for_all(self._exchanges)
         if found is None:
-            found = self._divided(direction, words)
-            if len(self._near[direction, turn]) >= MOST_KEPT:
-                self._near[direction, turn].clear()
-            self._near[direction, turn][words] = found
-        if direction == "out" and found.ranks != self._heard:
-            self._wait_until_read(found.ranks, found.begun)
+            if len(known) >= MOST_KEPT:
+                known.clear()
+            found = known[words] = self._place(direction, words, turn)
         return found
 
-    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
-        assert isinstance(out, Near) and isinstance(into, Near)
+    def _place(self, direction: str, words: Words, turn: int) -> Placed:
+        """Buffers of so many words: to send from, one after the other; from where others place theirs."""
+        ends = [*accumulate(-(-size // LINE) * LINE * (direction == "out") for size in words)]
+        places = [0, *ends[:-1]]
+        whole = self._memory[turn].own(ends[-1])
+        pairs = [(number, rank) for number, rank in enumerate(self._ranks) if words[rank] and number != self._here]
+        return Placed(
+            [whole[place : place + size] for place, size in zip(places, words)],
+            memory=self._memory[turn], rows=self._rows + turn * len(self._ranks) * self.comm.size * ENTRY,
+            near=[number for number, _ in pairs], sources=[rank for _, rank in pairs],
+            pairs=np.array(pairs, np.int64).reshape(-1, 2),
+            far=[host for host, ranks in enumerate(self._hosts) if host != self._host and any(words[r] for r in ranks)],
+            room=np.array(words, np.int64), end=ends[-1], found=np.array([places, [0] * len(words)], np.int64),
+            known=[-1] * len(words),
+        )  # fmt: skip
+
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> list[int]:
+        assert isinstance(out, Placed) and isinstance(into, Placed)
         self._exchanges += 1
-        posted = self._post(out, out_words, into) if self._targets else None
-        out.words[:] = [out_words[rank] for rank in out.ranks]
-        self._wait(into.ranks, lambda polls: swap(
-            self._flags, self._own, self._exchanges, out.lines, out.words, into.lines, into.words, polls
+        out.found[1] = out_words
+        self._wait(into.near, lambda polls: swap(
+            self._flags, self._begun, self._here, self.comm.rank, self._exchanges, out.rows, out.found, out.room,
+            into.room, into.pairs, into.found, polls,
         ))  # fmt: skip
-        arrived = self._arrived(*posted) if posted else [0] * self.comm.size
-        for rank, words in zip(into.ranks, into.words.tolist()):
-            arrived[rank] = words
-        self._heard = into.ranks
-        return arrived
+        self._all_begun = len(into.near) == len(self._ranks) - 1
+        places, arrived = into.found.tolist()
+        for number, rank in zip(into.near, into.sources):
+            if places[rank] != into.known[rank]:
+                place = into.known[rank] = places[rank]
+                end = place + int(into.room[rank])
+                into.move(rank, into.memory.of(number, end)[place:end])
+        return arrived  # type: ignore[no-any-return]
 
     def _combine(self, how: int, count: int) -> None:
-        if self._targets:
-            return super()._combine(how, count)
         self._shows += 1
         flags, floats, ranks, mine = self._flags, self._float_flags, len(self._ranks), self._numbers
-        self._wait(self._ranks, lambda polls: show(
+        self._wait(range(ranks), lambda polls: show(
             flags, floats, self._shown, self._here, ranks, self._shows, mine.own, how, count, mine.result,
             mine.float_result, polls,
         ))  # fmt: skip
@@ -146,54 +190,13 @@ class SharedMemory(HostMpi):
         nothing = (0,) * self.comm.size
         out, into = self.buffers(nothing, nothing)
         self.exchange(out, nothing, into)
-        raise_flag(self._flags, self._line("out", self.comm.rank) + MADE, 0)  # nobody looks at that
 
-    def _divided(self, direction: str, words: tuple[int, ...]) -> Near:
-        """Buffers for the next exchange."""
-        near = [rank for rank in self._ranks if words[rank] and rank != self.comm.rank]
-        pieces = list(
-            super()._buffers_for(direction, tuple(0 if rank in near else n for rank, n in enumerate(words))).pieces
-        )
-        for rank in near:
-            memory = self._memory.get((direction, rank))
-            if memory is None or memory.size < 2 * words[rank]:
-                memory = self._memory[direction, rank] = self._renewed(direction, rank, words[rank])
-                self._near[direction, 0].clear()
-                self._near[direction, 1].clear()
-            start = self._exchanges % 2 * (memory.size // 2)
-            pieces[rank] = memory[start : start + words[rank]]
-        lines = np.array([self._line(direction, rank) for rank in near], np.int64)
-        begun = np.array([self._begun + self._ranks.index(rank) * LINE for rank in near], np.int64)
-        return Near(pieces, ranks=near, lines=lines, begun=begun, words=np.zeros(len(near), np.int64))
+    def _wait_for_all(self, exchange: int) -> None:
+        """Wait until all ranks of the host have begun an exchange, hence ended the one before."""
+        self._wait(range(len(self._ranks)), lambda polls: missing(self._flags, self._begun, exchange, polls))
 
-    def _renewed(self, direction: str, rank: int, words: int) -> np.ndarray:
-        """Larger memory for messages to or from a rank: for two of so many words, or more."""
-        flags, line = self._flags, self._line(direction, rank)
-        times = self._times_made[direction, rank] = self._times_made.get((direction, rank), 0) + 1
-        with shareable(f"between the ranks {self.comm.rank} and {rank} for messages of {words:,} words"):
-            if direction == "in":
-                self._wait([rank], lambda polls: missing(flags, np.array([line + MADE]), times, polls))
-                process, _ = self._processes[self._ranks.index(rank)]
-                return memory_of(process, int(flags[line + DESCRIPTOR]), 2 * int(flags[line + CAPACITY]))
-            self._wait_until_read([rank], np.array([self._begun + self._ranks.index(rank) * LINE]))
-            capacity = -(-words // LINE) * LINE
-            memory, descriptor = new_memory(2 * capacity)
-        flags[line + DESCRIPTOR], flags[line + CAPACITY] = descriptor, capacity
-        raise_flag(flags, line + MADE, times)
-        return memory
-
-    def _line(self, direction: str, rank: int) -> int:
-        """Where the flags of messages to a rank, or from it, are."""
-        there = self._ranks.index(rank)
-        source, target = (self._here, there) if direction == "out" else (there, self._here)
-        return (target * len(self._ranks) + source) * LINE
-
-    def _wait_until_read(self, ranks: list[int], begun: np.ndarray) -> None:
-        """Wait until the messages before the last have been read."""
-        self._wait(ranks, lambda polls: missing(self._flags, begun, self._exchanges, polls))
-
-    def _wait(self, ranks: list[int], look: Callable[[int], int]) -> None:
-        """Wait until ``look(polls)`` finds nobody missing; it returns who is, as an index into ``ranks``, else -1."""
+    def _wait(self, numbers: Sequence[int], look: Callable[[int], int]) -> None:
+        """Wait until ``look(polls)`` finds nobody missing; it returns who is, as an index into ``numbers``, else -1."""
         if look(self._polls) < 0:
             return
         next_check = ALIVE
@@ -201,12 +204,16 @@ class SharedMemory(HostMpi):
             late = look(0)
             if late < 0:
                 return
+            self._go_on()
             if slept > next_check:
                 next_check = slept + ALIVE
-                self._check_alive(ranks[late])
+                self._check_alive(numbers[late])
 
-    def _check_alive(self, rank: int) -> None:
-        process, began = self._processes[self._ranks.index(rank)]
+    def _go_on(self) -> None:
+        """What has to be done while this rank waits."""
+
+    def _check_alive(self, number: int) -> None:
+        (process, began), rank = self._processes[number], self._ranks[number]
         if started(process) != began:
             raise TransportError(
                 f"rank {rank} of {self.comm.size} (process {process}) has ended, and rank {self.comm.rank} waits for it"
@@ -214,20 +221,29 @@ class SharedMemory(HostMpi):
 
 
 @njit(cache=True, nogil=True)
-def swap(flags, begun, exchange, targets, sent, sources, arrived, polls):  # type: ignore[no-untyped-def]
-    """Say that an exchange was begun and what was sent, and look what arrived; to be called until it returns -1.
+def swap(  # type: ignore[no-untyped-def]
+    flags, begun, here, me, exchange, rows, sent, room, room_in, sources, found, polls
+):
+    """Say what is sent and that an exchange was begun, and look what arrived; to be called until it returns -1.
 
     Returns the entry of the first source from which nothing has come after so many more looks.
     """
-    turn = WORDS + exchange % 2
-    store(flags, begun, exchange)
-    for target in range(targets.size):
-        flags[targets[target] + turn] = sent[target]
-        store(flags, targets[target] + SENT, exchange)
-    late = missing(flags, sources, exchange, polls)
-    for source in range(sources.size if late < 0 else 0):
-        arrived[source] = flags[sources[source] + turn]
-    return late
+    ranks = room.size
+    if flags[begun[here]] < exchange:
+        for rank in range(ranks):
+            at = rows + (here * ranks + rank) * ENTRY
+            flags[at + PLACE] = sent[0, rank]
+            flags[at + WORDS] = sent[1, rank] if room[rank] else -1
+            flags[at + COMING] = room_in[rank]
+        store(flags, begun[here], exchange)
+    for entry in range(sources.shape[0]):
+        number, rank = sources[entry]
+        if not is_raised(flags, begun[number], exchange, polls):
+            return entry
+        at = rows + (number * ranks + me) * ENTRY
+        found[0, rank] = flags[at + PLACE]
+        found[1, rank] = flags[at + WORDS]
+    return -1
 
 
 @njit(cache=True, nogil=True)
@@ -237,33 +253,36 @@ def show(flags, floats, start, here, ranks, time, own, how, count, result, float
     Returns the first rank that has not shown its own after so many more looks.
     """
     turn = start + time % 2 * SHOWN
-    place = turn + here * 2 * SHOWN
-    for number in range(1 + count):
-        flags[place + 1 + number] = own[number]
-    store(flags, place, time)
+    put(flags, turn + here * 2 * SHOWN, time, own, count)
     for rank in range(ranks):
-        left = polls
-        while load(flags, turn + rank * 2 * SHOWN) < time:
-            left -= 1
-            if left < 0:
-                return rank
+        if not is_raised(flags, turn + rank * 2 * SHOWN, time, polls):
+            return rank
     combine(flags, floats, turn + 1, 2 * SHOWN, ranks, how, count, result, float_result)
     return -1
 
 
 @njit(cache=True, nogil=True)
-def raise_flag(words, place, value):  # type: ignore[no-untyped-def]
-    """Announce what was written before."""
-    store(words, place, value)
+def put(flags, place, time, numbers, count):  # type: ignore[no-untyped-def]
+    """Write numbers behind a flag, and raise it."""
+    for number in range(1 + count):
+        flags[place + 1 + number] = numbers[number]
+    store(flags, place, time)
 
 
 @njit(cache=True, nogil=True)
-def missing(words, places, value, polls):  # type: ignore[no-untyped-def]
+def missing(flags, places, value, polls):  # type: ignore[no-untyped-def]
     """Entry of the first of the flags at ``places`` that is below ``value`` after so many looks; -1 if none is."""
     for entry in range(places.size):
-        left = polls
-        while load(words, places[entry]) < value:
-            left -= 1
-            if left < 0:
-                return entry
+        if not is_raised(flags, places[entry], value, polls):
+            return entry
     return -1
+
+
+@njit(cache=True, nogil=True)
+def is_raised(flags, place, value, polls):  # type: ignore[no-untyped-def]
+    """Whether a flag is at least ``value``, at the latest after so many more looks."""
+    while load(flags, place) < value:
+        polls -= 1
+        if polls < 0:
+            return False
+    return True

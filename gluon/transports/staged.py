@@ -1,7 +1,7 @@
 """Messages between GPUs by MPI: from device to device where the library can, else through page-locked host memory."""
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
@@ -9,7 +9,10 @@ import numpy as np
 from cusp.kernels.cuda import pinned
 from cusp.runtime.mpi import MPI
 from gluon.transports.host import HostMpi
-from gluon.transports.memory import Buffers, Words
+from gluon.transports.memory import WORD, Buffers, Memory, Words
+
+if TYPE_CHECKING:
+    from gluon.transports.hosts import Hosts
 
 MPI_EXTENSION = MPI.__file__
 
@@ -36,35 +39,63 @@ class CudaAwareMpi(HostMpi):
         return super().exchange(out, out_words, into)
 
 
-class StagedMpi(HostMpi):
+class LockedMpi(HostMpi):
+    """From and to page-locked memory of the host."""
+
+    def _new(self, words: int) -> np.ndarray:
+        cp.cuda.get_current_stream().synchronize()  # a copy may still be reading what is let go
+        return pinned(words, np.uint64)
+
+
+class StagedMpi(Memory):
     """Device -> page-locked memory -> MPI -> page-locked memory -> device; the host sends as ranks on CPUs do."""
 
-    xp = cp
+    name, xp = "mpi", cp
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         super().__init__(comm)
-        self._host: dict[str, np.ndarray] = {}
+        self._host = self._between(comm)
+
+    def _between(self, comm: MPI.Intracomm) -> "HostMpi | Hosts":
+        """What carries messages from and to memory of the host."""
+        return LockedMpi(comm)
+
+    def combine(self, how: int, *numbers: Any) -> tuple:
+        return self._host.combine(how, *numbers)
+
+    def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
+        self._staged = self._host.buffers(out_words, in_words)
+        return super().buffers(out_words, in_words)
 
     def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
-        stream, leaving, coming = cp.cuda.get_current_stream(), self._staged("out", out), self._staged("in", into)
+        stream, (leaving, coming) = cp.cuda.get_current_stream(), self._staged
         for piece, staged, words in zip(out.pieces, leaving.pieces, out_words):
             if words:
-                copy(staged.ctypes.data, piece.data.ptr, 8 * words, stream)
+                copy(staged.ctypes.data, piece.data.ptr, WORD * words, stream)
         stream.synchronize()  # also: what arrived in the last exchange has left the memory that is written now
-        arrived = super().exchange(leaving, out_words, coming)
+        arrived = self._host.exchange(leaving, out_words, coming)
         for piece, staged, words in zip(into.pieces, coming.pieces, arrived):
             if words:
-                copy(piece.data.ptr, staged.ctypes.data, 8 * words, stream)
+                copy(piece.data.ptr, staged.ctypes.data, WORD * words, stream)
         return arrived
 
-    def _staged(self, direction: str, buffers: Buffers) -> Buffers:
-        """Host memory for each rank's message, one after the other."""
-        words = [piece.size for piece in buffers.pieces]
-        needed = sum(words)
-        if direction not in self._host or self._host[direction].size < needed:
-            cp.cuda.get_current_stream().synchronize()  # a copy may still be reading what is let go here
-            self._host[direction] = pinned(needed, np.uint64)
-        return Buffers(np.split(self._host[direction][:needed], np.cumsum(words)[:-1]))
+
+class StagedHosts(StagedMpi):
+    """The same by the memory of hosts and their couriers."""
+
+    name = "hosts"
+
+    @staticmethod
+    def why_unusable(comm: MPI.Intracomm) -> str | None:
+        """As that of ranks on CPUs. Collective."""
+        from gluon.transports.hosts import Hosts  # with numba, which takes others half a second
+
+        return Hosts.why_unusable(comm)
+
+    def _between(self, comm: MPI.Intracomm) -> "HostMpi | Hosts":
+        from gluon.transports.hosts import Hosts
+
+        return Hosts(comm)
 
 
 def copy(to: int, source: int, size: int, stream: Any) -> None:

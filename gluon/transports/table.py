@@ -10,12 +10,17 @@ from gluon.transports.memory import Buffers, Words
 
 # For each device its transports, the best first: name -> module:class.
 TRANSPORTS = {
-    "cpu": {"peer": "gluon.transports.shared:SharedMemory", "mpi": "gluon.transports.host:HostMpi"},
+    "cpu": {
+        "peer": "gluon.transports.shared:SharedMemory",
+        "hosts": "gluon.transports.hosts:Hosts",
+        "mpi": "gluon.transports.host:HostMpi",
+    },
     "gpu": {
         "peer": "gluon.transports.peer_gpu:Peer",
         "nccl": "gluon.transports.nccl:Nccl",
         "cuda-mpi": "gluon.transports.staged:CudaAwareMpi",
         "mpi": "gluon.transports.staged:StagedMpi",
+        "hosts": "gluon.transports.staged:StagedHosts",  # only if asked for
     },
 }
 IN_MIXED_JOBS = "mpi"  # what ranks on CPUs and ranks on GPUs have in common
@@ -60,7 +65,7 @@ class Transport(Protocol):
         Parameters
         ----------
         out, into : Buffers
-            What :meth:`buffers` returned last.
+            What :meth:`buffers` returned last. The pieces of ``into`` may be moved to where messages have arrived.
         in_words : (ranks,) int, optional
             How many come, where this rank knows that. In a mixed job it may be wrong.
         """

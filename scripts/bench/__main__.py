@@ -5,6 +5,7 @@ first-hour     minutes from an empty folder to an answer about own data of seven
 quality        replication, balance and seconds of every policy on real graphs and kron20, and of METIS
 cores          algorithms by the threads of one rank, beside the GAP benchmark suite and the speed of memory
 pays           algorithms by policy and number of ranks, on one host or on hosts with limited links
+hosts          algorithms by transport, on hosts with limited links that have several ranks each
 samples        samples of neighbours and random walks, beside pyg-lib
 start          whole commands, the first time and again, by their parts; beside other programs
 compare-trees  partitionings and algorithms of this checkout, of others and of the GAP benchmark suite
@@ -17,7 +18,7 @@ gpu            algorithms on one GPU
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, pays, quality, samples, start
+from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, hosts, pays, quality, samples, start
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "cores": cores,
     "quality": quality,
     "pays": pays,
+    "hosts": hosts,
     "samples": samples,
     "start": start,
     "compare-trees": compare_trees,

@@ -8,8 +8,9 @@
 
 A graph is a graph file, or the name of one that a GPU makes: kronSCALE, randSCALE, roadSIDE or ringNODES. Times are
 those of the slowest rank, after a first run that is not counted. Equal answers have equal fingerprints, whatever the
-ranks, the policy and the limit. ``network_mb`` is what all hosts have sent in a run, as the system counts it, and
-``peak_mb`` the most memory that a rank has taken until then.
+ranks, the policy and the limit. ``network_mb`` and ``packets`` are what all hosts have sent in a run, as the system
+counts it, ``cpu_ms`` is the time of all ranks on their cores, and ``peak_mb`` the most memory that a rank has taken
+until then.
 
 With ``--verify``, ``verify_ms`` is the time that a check takes, the fastest of two, and ``pass_ms`` that of a pass over
 all edges, which compares a number at both ends of each edge, and adds up for each node how many are equal. A check may
@@ -168,7 +169,7 @@ def run_app(
     def check(source: int | None, answer: Answer) -> None:
         app.check(graph.part, Sync(graph.plan, graph.comm), source, answer, state, chosen)
 
-    best, times, rounds, sums, sent = float("inf"), list[float](), [], [], 0
+    best, times, rounds, sums, taken = float("inf"), list[float](), [], [], np.zeros(3)
     found: dict[str, Any] = {"app": app.name, "settings": settings, "verified": verify or None}
     for source in sources if app.needs_source else [None]:
         answer, _ = run(source)  # loads what is missing
@@ -176,9 +177,9 @@ def run_app(
             found["verify_ms"] = fastest(graph, lambda: check(source, answer), 2)  # noqa: B023 - called at once
         rounds.append(int(answer.rounds))
         sums.append(sums_of(answer.on_host(), graph))
-        sent -= sent_by_hosts(graph.comm)
+        taken -= taken_by_hosts(graph.comm)
         milliseconds = [run(source)[1] * 1e3 for _ in range(trials)]
-        sent += sent_by_hosts(graph.comm)
+        taken += taken_by_hosts(graph.comm)
         times.append(statistics.median(milliseconds))
         best = min(best, *milliseconds)
     found |= {"ms": statistics.median(times), "best_ms": best, "all_ms": times, "rounds": rounds}
@@ -186,7 +187,9 @@ def run_app(
         "prepare_ms": graph.preparation_seconds[app.name] * 1e3,
         "answers": f"{zlib.crc32(repr(sums).encode()):08x}",
     }
-    return found | {"network_mb": sent / (len(times) * trials) / 1e6} | answer.in_numbers().figures
+    sent, packets, seconds = (taken / (len(times) * trials)).tolist()
+    found |= {"network_mb": sent / 1e6, "packets": packets, "cpu_ms": seconds * 1e3}
+    return found | answer.in_numbers().figures
 
 
 def one_pass(graph: PartitionedGraph) -> Callable[[], None]:
@@ -214,12 +217,12 @@ def fastest(graph: PartitionedGraph, call: Callable[[], None], times: int) -> fl
     return min(found) * 1e3
 
 
-def sent_by_hosts(comm: MPI.Intracomm) -> int:
-    """Bytes that all hosts have sent until now over their networks, with headers. Collective."""
+def taken_by_hosts(comm: MPI.Intracomm) -> np.ndarray:
+    """Bytes with headers and packets that all hosts have sent until now, seconds of all ranks on cores. Collective."""
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    devices = (line.replace(":", " ").split() for line in Path("/proc/net/dev").read_text().splitlines()[2:])
-    sent = sum(int(device[9]) for device in devices if device[0] != "lo")
-    total = int(comm.allreduce(sent if host.rank == 0 else 0))
+    devices = [line.replace(":", " ").split() for line in Path("/proc/net/dev").read_text().splitlines()[2:]]
+    sent = [sum(int(device[field]) for device in devices if device[0] != "lo") for field in (9, 10)]
+    total = comm.allreduce(np.array([*(sent if host.rank == 0 else (0, 0)), time.process_time()]))
     host.Free()
     return total
 

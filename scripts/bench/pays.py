@@ -13,17 +13,14 @@ machine share its cores, see scripts.hosts.
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scripts import mpirun
-from scripts.bench.shared.graphs import FILES, folder, graph_named
-from scripts.bench.shared.rows import ROOT, add_file_options, call, keep, kept, read_rows, table
+from scripts.bench.shared.graphs import weighted
+from scripts.bench.shared.rows import ROOT, add_file_options, call, call_on_hosts, keep, kept, read_rows, table
 
 PICTURE = ROOT / "docs" / "pictures" / "pays.svg"
 APPS = "bfs,sssp,cc,pagerank"
@@ -57,17 +54,6 @@ def run(options: argparse.Namespace) -> None:
         draw(PICTURE, rows)
 
 
-def weighted(data: Path, name: str) -> Path:
-    """A graph with weights; a published one gets random ones."""
-    if name not in FILES:
-        return graph_named(data, name)
-    path, (file, cleaned) = data / f"{name}.h5", FILES[name]
-    if not path.exists():
-        data.mkdir(parents=True, exist_ok=True)
-        call(1, "cusp.commands.convert", folder() / file, "-o", path, "--weights", "1:255", *cleaned)
-    return path
-
-
 def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows of all policies and algorithms on so many ranks: of each the medians, and all that they are of."""
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
@@ -78,9 +64,7 @@ def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[s
         words += ["--set", "iterations=20,tolerance=0", "--trials", str(options.trials), "--threads", str(threads)]
         words += ["--sources", str(options.sources), "--rows", str(rows)]
         if options.rate:
-            hosts = ["-m", "scripts.hosts", str(ranks), "--rate", options.rate, "--", "-m", "scripts.bench.algorithms"]
-            env = mpirun.environment()
-            subprocess.run([sys.executable, *hosts, *words], cwd=ROOT, check=True, timeout=LIMIT, env=env)
+            call_on_hosts(ranks, options.rate, ranks, "scripts.bench.algorithms", *words, limit=LIMIT)
         else:
             call(ranks, "scripts.bench.algorithms", *words, limit=LIMIT)
         repeats: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)

@@ -181,7 +181,7 @@ def test_refused(comm, device):
     """A list that is too long, and transports of one kind of device, on every rank."""
     with pytest.raises(OptionError, match="devices, but no host has more than"):
         choose_device(",".join(["gpu"] * (comm.size + 1)), comm)
-    for name in "peer", "nccl", "cuda-mpi":
+    for name in "peer", "nccl", "cuda-mpi", "hosts":
         with pytest.raises(TransportError, match="ranks on CPUs and ranks on GPUs use mpi"):
             open_transport(name, comm, device)
     assert open_transport("auto", comm, device).name == "mpi"

@@ -61,26 +61,30 @@ def alone(comm, monkeypatch):
     own.Free()
 
 
+def synced(part, plan, comm) -> list[tuple]:
+    """Values and bits of labels of several kinds after a reduce and a broadcast, and what was sent. Collective."""
+    results = []
+    for dtype, reduction, implied in ((np.int32, MIN, None), (np.float64, ADD, None), (np.int64, MIN, 1)):
+        sync = Sync(plan, comm)
+        label = Label(part, dtype, 0 if reduction is ADD else 100, reduction)
+        for gid in range(0, part.num_nodes, 3):
+            label.write(gid, 1)
+        sync.reduce(label, write="any", implied=implied)
+        sync.broadcast(label, read="any", implied=implied)
+        bits = to_host(label.take_updated()).tolist()
+        results.append((to_host(label.values).tolist(), bits, [(t.messages, t.bytes) for t in sync.traffic]))
+    return results
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["cvc", "mixed"])
 def test_by_another_transport(comm, alone, shared_tmp, policy):
     """Labels end as they do by MPI, in as many bytes; each is sent by pigeons, and one flock serves every Sync."""
     path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"]())
     part = parts.partition_graph(path, parts.policy_of(policy), comm)
-    plans = [make_plan(part, comm, "mpi"), make_plan(part, alone, "pigeons")]
-    assert plans[1].transport == "pigeons"
-    for dtype, reduction, implied in ((np.int32, MIN, None), (np.float64, ADD, None), (np.int64, MIN, 1)):
-        results = []
-        for plan, ranks in zip(plans, (comm, alone)):
-            sync = Sync(plan, ranks)
-            label = Label(part, dtype, 0 if reduction is ADD else 100, reduction)
-            for gid in range(0, part.num_nodes, 3):
-                label.write(gid, 1)
-            sync.reduce(label, write="any", implied=implied)
-            sync.broadcast(label, read="any", implied=implied)
-            bits = to_host(label.take_updated()).tolist()
-            results.append((to_host(label.values).tolist(), bits, [(t.messages, t.bytes) for t in sync.traffic]))
-        assert results[0] == results[1]
+    plan = make_plan(part, alone, "pigeons")
+    assert plan.transport == "pigeons"
+    assert synced(part, plan, alone) == synced(part, make_plan(part, comm, "mpi"), comm)
     (flock,) = Pigeons.made
     sent = comm.allreduce(flock.words)
     assert (sent > 0) == (comm.size > 1)
@@ -111,4 +115,4 @@ def test_opened_once(comm):
 
 def test_choices():
     """Those of the command line."""
-    assert CHOICES == ("auto", "peer", "nccl", "cuda-mpi", "mpi")
+    assert CHOICES == ("auto", "peer", "nccl", "cuda-mpi", "mpi", "hosts")

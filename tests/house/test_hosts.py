@@ -45,7 +45,7 @@ def main(comm, argv):
     for app, source in ((cusp.bfs, [0]), (cusp.sssp, [0]), (cusp.cc, []), (cusp.kcore, [])):
         app(graph, *source, verify=True, execution="async")
     near = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    found = comm.gather((socket.gethostname(), near.size))
+    found = comm.gather((socket.gethostname(), near.size, graph.plan.transport))
     if comm.rank == 0:
         print(json.dumps(found))
 
@@ -65,12 +65,12 @@ def start(hosts, ranks, *words, **options):
 
 @contextlib.contextmanager
 def endless(hosts, folder, *words):
-    """PageRank on two hosts that goes on for ever, once it runs; it writes its output into a file."""
+    """PageRank on two hosts of two ranks that goes on for ever, once it runs; it writes its output into a file."""
     graphs.write_here(folder / "g.h5", graphs.random_directed(400, 4000))
     said = folder / "said"
     words = ("-m", "cusp.apps.pagerank", folder / "g.h5", "--iterations", 10**9, "--tolerance", 0, *words)
     with said.open("w") as out:
-        process = start(hosts, 2, *words, stdout=out, stderr=out)
+        process = start(hosts, 4, *words, stdout=out, stderr=out)
         try:
             while "device: " not in said.read_text():
                 assert process.poll() is None, said.read_text()
@@ -85,22 +85,25 @@ def endless(hosts, folder, *words):
 
 @pytest.mark.limit(300)
 @pytest.mark.parametrize(
-    ("count", "ranks", "policy", "most"),
-    [(2, 4, "cvc", 2), *(pytest.param(*case, 9, marks=pytest.mark.slow) for case in ((2, 4, "cvc"), (3, 3, "hvc")))],
+    ("ranks", "policy", "most"),
+    [
+        ((2, 2), "cvc", 2),
+        *(pytest.param(*case, 9, marks=pytest.mark.slow) for case in (((2, 2), "cvc"), ((1, 2, 1), "hvc"))),
+    ],
 )
-def test_answers(tmp_path, count, ranks, policy, most):
+def test_answers(tmp_path, ranks, policy, most):
     """Algorithms of every kind are right; ranks of a host share memory, and others have only the network."""
     (tmp_path / "program.py").write_text(ANSWERS)
     graphs.write_here(tmp_path / "g.h5", graphs.random_directed(300, 1500))
-    with Hosts(count, rate="1gbit") as hosts:
+    with Hosts(len(ranks), rate="1gbit") as hosts:
         process = start(
             hosts, ranks, tmp_path / "program.py", tmp_path / "g.h5", policy, most, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )  # fmt: skip
         out, err = process.communicate(timeout=250)
         assert process.returncode == 0, err
-        each = ranks // count
-        assert json.loads(out) == [[f"host{1 + rank // each}", each] for rank in range(ranks)]
+        shares = [[f"host{host}", share, "hosts"] for host, share in enumerate(ranks, 1) for _ in range(share)]
+        assert json.loads(out) == shares
         assert min(hosts.sent()) > 10_000
 
 
@@ -113,7 +116,7 @@ def test_a_lost_host(tmp_path):
 
 
 def test_a_lost_link(tmp_path):
-    """Pulled out for a moment, nothing is lost; for longer than --timeout, the job ends with one line."""
+    """Pulled out for a moment, nothing is lost; for longer than --timeout, the job ends, and who is heard says so."""
     with Hosts(2) as hosts, endless(hosts, tmp_path, "--timeout", 4) as (process, said):
         hosts.connect(2, up=False)
         time.sleep(1)
@@ -125,7 +128,7 @@ def test_a_lost_link(tmp_path):
         hosts.connect(2, up=False)
         assert process.wait(20) not in (0, -signal.SIGKILL), said.read_text()
         text = said.read_text()
-        assert text.count("error: --timeout 4: no progress") == 1 and "Traceback" not in text
+        assert text.count("error: --timeout 4: no progress") in (1, 2) and "Traceback" not in text
 
 
 def test_nothing_is_left():

@@ -13,8 +13,9 @@ import ranks
 
 from cusp.commands.generate import main as generate
 from scripts.bench import __main__ as bench
-from scripts.bench import algorithms, cores, cpu, pays
+from scripts.bench import algorithms, cores, cpu, hosts, pays
 from scripts.bench.shared.rows import read_rows, table
+from scripts.hosts import Hosts, HostsError
 
 
 def run(monkeypatch, *arguments: str | Path) -> None:
@@ -199,3 +200,27 @@ def test_algorithms(comm, shared_tmp, capsys):
         assert len({row["answers"] for row in found if row["app"] == app}) == 1
     assert found[-1]["rounds"] == [3] and found[-1]["verified"] and len(found[1]["all_ms"]) == 4
     assert shown.count("all 2 graphs, ") == len(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.limit(300)
+def test_hosts(monkeypatch, tmp_path, capsys):
+    """A row for each transport and algorithm; the table has a line for each algorithm, and rows of both beside it."""
+    try:
+        with Hosts(1):
+            pass
+    except HostsError as error:
+        pytest.skip(f"no hosts can be made here: {error}")
+    rows = tmp_path / "rows.jsonl"
+    few = "--hosts 2 --rates 1gbit --policies cvc --apps bfs,cc --trials 1 --sources 1".split()
+    run(monkeypatch, "hosts", "--data", tmp_path, "--rows", rows, "--graphs", "kron8", *few)
+    found = {(row["transport"], row["app"]): row for row in read_rows(rows)}
+    assert found.keys() == {(transport, app) for transport in ("mpi", "hosts") for app in ("bfs", "cc")}
+    assert all(row["hosts"] == 2 and row["ranks"] == 4 and row["cpu_ms"] > 0 for row in found.values())
+    for app in ("bfs", "cc"):
+        assert found["hosts", app]["answers"] == found["mpi", app]["answers"]
+        assert 0 < found["hosts", app]["packets"] < found["mpi", app]["packets"]
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for app in ("bfs", "cc"):
+        [line] = [line for line in shown if line[:6] == ["kron8", "2", "4", "1gbit", "cvc", app]]
+        assert len(line) == 7 + 2 * len(hosts.COLUMNS)

@@ -55,6 +55,19 @@ def graph_named(data: Path, name: str) -> Path:
     return path
 
 
+def weighted(data: Path, name: str) -> Path:
+    """A graph with weights, by its name or that of its file; a published one gets random ones."""
+    if os.path.exists(name):
+        return Path(name).resolve()
+    if name not in FILES:
+        return graph_named(data, name)
+    path, (file, cleaned) = data / f"{name}.h5", FILES[name]
+    if not path.exists():
+        data.mkdir(parents=True, exist_ok=True)
+        call(1, "cusp.commands.convert", folder() / file, "-o", path, "--weights", "1:255", *cleaned)
+    return path
+
+
 def kronecker_pairs(data: Path, scale: int) -> Path:
     """The edges of the Kronecker graph before they are symmetrized, as pairs of int32; made once."""
     from cusp.edge_lists.generators import rmat

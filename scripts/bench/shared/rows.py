@@ -49,6 +49,17 @@ def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT, limit: f
     return done.stdout
 
 
+def call_on_hosts(hosts: int, rate: str, ranks: int, module: str, *args: str | Path, limit: float = LIMIT) -> None:
+    """The same on hosts of :mod:`scripts.hosts` with links of a rate, which share the ranks; its output is shown.
+
+    Raises
+    ------
+    subprocess.CalledProcessError, subprocess.TimeoutExpired
+    """
+    words = ["-m", "scripts.hosts", str(hosts), "--rate", rate, "-n", str(ranks), "--", "-m", module, *map(str, args)]
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True, timeout=limit, env=mpirun.environment())
+
+
 def app_rows(ranks: int, app: str, graph: Path, *options: str, tree: Path = ROOT) -> list[dict]:
     """Run an app as a user would; the harness's row of each trial."""
     with tempfile.TemporaryDirectory() as folder:
