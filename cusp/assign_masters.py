@@ -157,9 +157,6 @@ def _assign_rows(
             for first, last in edges.storage.rows(edges.indptr, *span):
                 rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)
 
-    def node(row: int) -> str:
-        return f"get_master of node {edges.first_node + (row if order is None else order[row]):,}"
-
     if begin > 0:
         ask(begin, end, state)
         return
@@ -169,4 +166,4 @@ def _assign_rows(
     ask(0, again, copy_state(state))
     said, own[rows] = own[rows].copy(), before
     ask(begin, end, state)
-    rules.check_repeated(node, said, own[rows])
+    rules.check_repeated("assign_masters", said, own[rows], order)

@@ -16,6 +16,7 @@ from cusp.policies.compile_rules import CompiledPolicy, is_ours
 from cusp.policies.inspect_rules import VISIT_ARGUMENTS, Uses, described
 from cusp.policies.policy import DEFAULT_THRESHOLD, of_the_user
 from cusp.policies.prop import Prop
+from cusp.policies.rule_errors import question
 from cusp.policies.state import block_starts, combine_state, start_state
 from cusp.runtime.devices import move, xp_of
 from cusp.runtime.files import described as described_file
@@ -95,8 +96,8 @@ class PreparedRules:
         last = int(np.searchsorted(self.edges.indptr, self.edges.indptr[begin] + REPEATED_EDGES, side="right")) - 1
         return min(max(last - begin, 1), REPEATED_ROWS, end - begin)
 
-    def check_repeated(self, asked: Callable[[int], str], before: np.ndarray, now: np.ndarray) -> None:
-        """Compare what a rule said, twice, of the same nodes or edges; ``asked`` names the question by its place.
+    def check_repeated(self, loop: str, before: np.ndarray, now: np.ndarray, order: np.ndarray | None = None) -> None:
+        """Compare what a rule said in a loop, twice, of the same nodes or edges, the first ones or those in an order.
 
         Raises
         ------
@@ -105,28 +106,20 @@ class PreparedRules:
         """
         if before.size and (before != now).any():
             at = int((before != now).argmax())
+            asked = question(loop, (self.prop,), at if order is None else int(order[at]))
             raise PolicyError(
-                f"policy {self.compiled.policy.name}: {asked(at)} is {before[at]}, and {now[at]} when asked again; "
+                f"policy {self.compiled.policy.name}: {asked} is {before[at]}, and {now[at]} when asked again; "
                 "a rule may depend on its state, but not on random numbers, nor on other data that it changes"
             )
 
 
-def prepare_rules(
-    edges: EdgeSlice,
-    compiled: CompiledPolicy,
-    comm: MPI.Intracomm,
-    bounds: np.ndarray | None = None,
-    with_neighbors: bool = False,
-    before: Before | None = None,
-) -> PreparedRules:
-    """Set up all that the rules of a policy may ask about a slice, and let the policy look ahead. Collective.
+def prepare_rules(rules: PreparedRules, comm: MPI.Intracomm) -> PreparedRules:
+    """Choose a threshold for what :func:`gather_facts` returned, and let the policy look ahead. Collective.
 
-    Parameters and errors are those of :func:`gather_facts`, and the errors those of :func:`with_threshold`.
+    Errors are those of :func:`with_threshold`.
     """
-    rules = with_threshold(
-        gather_facts(edges, compiled, comm, bounds, with_neighbors, before), edges.storage.memory_limit, comm
-    )
-    if rules.neighbors is None or compiled.policy.make_state is None:
+    rules = with_threshold(rules, rules.edges.storage.memory_limit, comm)
+    if rules.neighbors is None or rules.compiled.policy.make_state is None:
         return rules
     return replace(rules, state=_look_ahead(rules, rules.neighbors, comm))
 

@@ -27,7 +27,7 @@ from cusp.runtime import signals
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import IN_MEMORY
-from cusp.runtime.timeline import Interval
+from cusp.runtime.timeline import now
 from gluon.sync import Sync
 
 USUAL = 600.0  # seconds between two checkpoints
@@ -70,7 +70,7 @@ class Checkpoint:
     def __init__(self, path: str, every: float, run: dict[str, Any], part: Partition, comm: MPI.Intracomm) -> None:
         self.path, self._part, self._comm = path, part, comm
         self._run = json.loads(json.dumps(run, default=str))
-        self._interval, self._why = Interval(every), 0
+        self._every, self._written, self._why = every, now(), 0
         self._found = self._read_about()
         self.goes_on = self._found is not None
         self.rounds = self._found["rounds"] if self._found else 0
@@ -116,7 +116,7 @@ class Checkpoint:
 
     def is_due(self, sync: Sync) -> bool:
         """Whether to write now: the time has come, by the clock of rank 0, or a signal ends the run. Collective."""
-        time_is_up = self._comm.rank == 0 and self._interval.passed()
+        time_is_up = self._comm.rank == 0 and now() - self._written >= self._every * 1e9
         self._why = int(sync.highest(signals.asked_to_end() or int(time_is_up)))
         return self._why > 0
 
@@ -145,7 +145,7 @@ class Checkpoint:
             for name, values in labels.items():
                 writer.write_masters(name, part, values, comm)
         self._is_ours = True
-        self._interval.restart()
+        self._written = now()
         if self._why > 1:
             self._leave(rounds)
 

@@ -45,18 +45,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--drop-loops", action="store_true", help="drop edges from a node to itself")
     add("--dedup", action="store_true", help="keep one of parallel edges, the one with the smallest weight")
     add("--transpose", action="store_true", help="store the transpose too, in the group csc")
-    add(
-        "--nodes",
-        type=_count,
-        metavar="N",
-        help="number of nodes (default: from the header or the largest id)",
-    )
-    add(
-        "--weight-type",
-        choices=WEIGHT_TYPES,
-        metavar="TYPE",
-        help="number type of the stored weights, such as uint8",
-    )
+    add("--nodes", type=_count, metavar="N", help="number of nodes (default: from the header or the largest id)")
+    add("--weight-type", choices=WEIGHT_TYPES, metavar="TYPE", help="number type of the stored weights, such as uint8")
     add("--seed", type=int, default=1, help="seed of random weights (default: 1)")
     add("--memory-limit", type=num_bytes, metavar="4G", help="buffers of one rank; the rest goes to scratch files")
     add("--scratch", metavar="FOLDER", help="folder for scratch files (default: the system's)")
