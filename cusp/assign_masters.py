@@ -150,7 +150,8 @@ def _assign_rows(
 
     def ask(begin: int, end: int, state: Any) -> None:
         if order is not None:
-            some = rules.without_masters(order[begin:end])
+            some = order[begin:end]
+            some = some if rules.before is None else some[rules.before.masters[some] < 0]
             rules.run("assign_masters", some, int(some.size), rules.prop.num_parts, state, view, own)
             return
         for span in rules.spans_without_masters(begin, end):

@@ -57,7 +57,11 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Parse the command line and do what it says. Collective."""
     options = parse_together(comm, make_parser(), argv)
     if options.info:
-        _print_info(comm, options)
+        with together(comm):
+            if comm.rank == 0:
+                from cusp.commands.info import describe
+
+                print(describe(Path(options.input), options.format, request_of(options).columns, options.check))
         return 0
     if options.output is None:
         raise OptionError("name the graph file to write with -o GRAPH.h5, or ask for --info")
@@ -75,14 +79,6 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         named = " with names" if suffix_of(options.output) in HDF5 and has_names(options.output) else ""
         print(f"{options.output}: {num_nodes:,} nodes{named}, {num_edges:,} edges ({seconds:.2f} s)")
     return 0
-
-
-def _print_info(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
-    with together(comm):
-        if comm.rank == 0:
-            from cusp.commands.info import describe
-
-            print(describe(Path(options.input), options.format, request_of(options).columns, options.check))
 
 
 if __name__ == "__main__":

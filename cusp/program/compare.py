@@ -89,11 +89,23 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     with together(comm):
         sizes = numbers_of_parts(options.ranks) if options.ranks else [comm.size]
         compiled = compiled_policies(options, sizes)
-        hosts = _hosts(options, sizes)
+        if options.purpose == "":
+            raise OptionError("--for: expected an algorithm, such as pagerank")
+        if not options.purpose and (options.hosts > 1 or options.cores):
+            raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
+        if options.hosts > min(sizes):
+            raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
+        hosts = Cluster(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
     header, edges = open_graph(comm, options)
     if options.purpose and options.purpose not in DEMANDS:
         report.warn(comm.rank, f"--for {options.purpose}: what it costs was never measured; predicted as {USUAL}")
-    figures = _measure(comm, options, header, edges, compiled, hosts)
+    figures = []
+    for policy, result, seconds, _ in estimates(comm, options, header, edges, compiled):
+        row = {"policy": policy, "seconds": seconds, "cut_edges": result.cut_edges}
+        if options.purpose:
+            row |= {"for": options.purpose, "hosts": hosts.number}
+            row |= predict(result.quality, options.purpose, hosts).figures()
+        figures.append(row | result.quality.summary())
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]
         report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some, options.purpose))
@@ -122,23 +134,6 @@ def numbers_of_parts(text: str) -> list[int]:
         raise OptionError(f"--ranks {shortened(text)}: {known}: {error}") from None
 
 
-def _hosts(options: argparse.Namespace, sizes: list[int]) -> Cluster:
-    """Where the parts are to be.
-
-    Raises
-    ------
-    OptionError
-        More hosts than parts, no name of an algorithm, or no prediction was asked for.
-    """
-    if options.purpose == "":
-        raise OptionError("--for: expected an algorithm, such as pagerank")
-    if not options.purpose and (options.hosts > 1 or options.cores):
-        raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
-    if options.hosts > min(sizes):
-        raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
-    return Cluster(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
-
-
 def compiled_policies(options: argparse.Namespace, sizes: list[int]) -> dict[int, list[CompiledPolicy]]:
     """The policies that the options name, by number of parts.
 
@@ -158,21 +153,6 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Policy]:
     for policy in policies:
         policy.grid_for(parts)
     return policies
-
-
-def _measure(
-    comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
-    compiled: dict[int, list[CompiledPolicy]], hosts: Cluster,
-) -> list[dict]:  # fmt: skip
-    """A row for each policy and number of parts; its seconds are without compilation. Collective."""
-    figures = []
-    for policy, result, seconds, _ in estimates(comm, options, header, edges, compiled):
-        row = {"policy": policy, "seconds": seconds, "cut_edges": result.cut_edges}
-        if options.purpose:
-            row |= {"for": options.purpose, "hosts": hosts.number}
-            row |= predict(result.quality, options.purpose, hosts).figures()
-        figures.append(row | result.quality.summary())
-    return figures
 
 
 def estimates(
