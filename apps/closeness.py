@@ -35,7 +35,7 @@ from cusp.apps.shared.graphs.whole_graph import (
 )
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.sssp import sssp
-from cusp.apps.verify.closeness import verify_closeness
+from cusp.apps.verify.table import verify_closeness
 from cusp.kernels.arrays import mapped
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress

@@ -22,17 +22,8 @@ from cusp.output.whole_file import check_targets
 from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies
-from cusp.program import hints, report
+from cusp.program import cli, hints, report
 from cusp.program.choose import chosen_policy, named_policy
-from cusp.program.cli import (
-    add_foreign_options,
-    add_partition_options,
-    add_trace,
-    add_watching,
-    inputs_of,
-    num_parts,
-    policy_parameters,
-)
 from cusp.program.compare import compare
 from cusp.program.foreign import open_graph
 from cusp.program.shares import given_shares, with_shares
@@ -68,18 +59,19 @@ def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of ``partition``."""
     parser.set_defaults(purpose="")  # for --policy auto: any
     parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
-    add_foreign_options(parser.add_argument_group("files of other formats"))
-    add_partition_options(parser)
-    add_watching(parser)
+    cli.add_foreign_options(parser.add_argument_group("files of other formats"))
+    cli.add_partition_options(parser)
+    cli.add_watching(parser)
     out = parser.add_argument_group("output")
-    add_trace(out)
+    cli.add_trace(out)
     out.add_argument("--save", metavar="FOLDER", help="save the partition; apps accept this folder instead of a graph")
     out.add_argument("--json", metavar="FILE", help="write the table as JSON")
     out.add_argument("--export", choices=EXPORTS, help="write the rank of each node's master, for other programs")
     out.add_argument("--export-to", metavar="PATH", default="masters", help="name of the export (default: masters...)")
     dry = parser.add_argument_group("dry run")
     dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic")
-    dry.add_argument("--ranks", type=num_parts, metavar="P", help="estimate for this many ranks (default: as the job)")
+    text = "estimate for this many ranks (default: as the job)"
+    dry.add_argument("--ranks", type=cli.num_parts, metavar="P", help=text)
 
 
 def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -87,7 +79,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, make_parser("partition"), argv)
     exported = export_names(options.export, options.export_to, comm.size) if options.export else []
     targets = {"--save": options.save, "--json": options.json, "--trace": options.trace}
-    check_targets(comm, targets | {f"--export-to {name}": name for name in exported}, inputs_of(options))
+    check_targets(comm, targets | {f"--export-to {name}": name for name in exported}, cli.inputs_of(options))
     with traced(comm, options.trace) as ranks:
         partition_as_chosen(ranks, options)
     return 0
@@ -150,8 +142,8 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
     if options.save:
         before = saved_before(options.save) if comm.rank == 0 else None
         save_partition(
-            options.save, part, comm, graph=options.graph, policy=policy.name, parameters=policy_parameters(options),
-            order=options.order, split=options.split,
+            options.save, part, comm, graph=options.graph, policy=policy.name,
+            parameters=cli.policy_parameters(options), order=options.order, split=options.split,
         )  # fmt: skip
         report.say(comm.rank, f"saved to {options.save}{before and f', in place of {before}' or ''}")
     if options.export:

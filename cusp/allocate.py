@@ -48,10 +48,16 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -
     GraphFileError
         On every rank: a node has more than ``LONGEST_ROW`` out-edges.
     """
-    build = backend(Build, edges.device)
+    build, sizes = backend(Build, edges.device), sizes_of(edges.indptr)
     xp = build.xp
     with together(comm):
-        _refuse_long_rows(edges)
+        if sizes.size and int(sizes.max()) > LONGEST_ROW:
+            row = int(sizes.argmax())
+            raise GraphFileError(
+                f"node {edges.first_node + row:,} has {int(sizes[row]):,} out-edges, but a node may have "
+                f"{LONGEST_ROW:,}: keep one of parallel edges"
+            )
+    del sizes
     if owners is None:
         filled = filled_rows(edges.indptr)
         nodes = numbers(edges.first_node, edges.first_node + filled.size, edges.targets.dtype, edges.device)
@@ -73,13 +79,3 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -
     arrivals = np.cumsum([0] + [int(part.sum(dtype=np.int64)) for part in sizes])
     sizes = xp.concatenate(sizes)
     return Layout(gids, offsets_of(sizes), arrivals)
-
-
-def _refuse_long_rows(edges: EdgeSlice) -> None:
-    sizes = sizes_of(edges.indptr)
-    if sizes.size and int(sizes.max()) > LONGEST_ROW:
-        row = int(sizes.argmax())
-        raise GraphFileError(
-            f"node {edges.first_node + row:,} has {int(sizes[row]):,} out-edges, but a node may have {LONGEST_ROW:,}: "
-            "keep one of parallel edges"
-        )

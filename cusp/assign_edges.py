@@ -10,7 +10,6 @@ from cusp.kernels.arrays import total
 from cusp.policies.inspect_rules import EDGE_ARGUMENTS
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules, call_once
-from cusp.runtime.devices import to_host
 from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import in_parallel, row_spans
 
@@ -59,13 +58,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
                 travels += sum(in_parallel(ask, spans))
         if block == 0:
             with together(comm):
-                rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
+                rules.check_repeated("assign_edges", said, owners[: said.size])
         if before is not None:
             combine_state(state, before, policy.combine, comm, rules.neighbors, by if block else None)
     return owners if comm.allreduce(travels) else None
-
-
-def _question(rules: PreparedRules, edge: int) -> str:
-    edges = rules.edges
-    source = edges.first_node + int(np.searchsorted(to_host(edges.indptr), edge, side="right")) - 1
-    return f"get_edge_owner of the edge {source:,} -> {int(edges.targets[edge]):,}"

@@ -150,15 +150,13 @@ def _assign_rows(
 
     def ask(begin: int, end: int, state: Any) -> None:
         if order is not None:
-            some = rules.without_masters(order[begin:end])
+            some = order[begin:end]
+            some = some if rules.before is None else some[rules.before.masters[some] < 0]
             rules.run("assign_masters", some, int(some.size), rules.prop.num_parts, state, view, own)
             return
         for span in rules.spans_without_masters(begin, end):
             for first, last in edges.storage.rows(edges.indptr, *span):
                 rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)
-
-    def node(row: int) -> str:
-        return f"get_master of node {edges.first_node + (row if order is None else order[row]):,}"
 
     if begin > 0:
         ask(begin, end, state)
@@ -169,4 +167,4 @@ def _assign_rows(
     ask(0, again, copy_state(state))
     said, own[rows] = own[rows].copy(), before
     ask(begin, end, state)
-    rules.check_repeated(node, said, own[rows])
+    rules.check_repeated("assign_masters", said, own[rows], order)

@@ -57,14 +57,13 @@ def shortened(value: object) -> str:
 
 def caller(frame: FrameType | None) -> str:
     """File and line, outside of the framework and importlib, that have led to a frame; empty if there are none."""
-    while frame and _is_ours(frame.f_code.co_filename):
+    while frame:
+        file = frame.f_code.co_filename
+        inside = file.startswith((*INSIDE_APPS, "<", importlib.__file__))
+        if not inside and (file.startswith(APPS) or not file.startswith(FRAMEWORK)):
+            return f"{file.removeprefix(f'{ROOT}/')}:{frame.f_lineno}"
         frame = frame.f_back
-    return f"{frame.f_code.co_filename.removeprefix(f'{ROOT}/')}:{frame.f_lineno}" if frame else ""
-
-
-def _is_ours(file: str) -> bool:
-    inside = file.startswith((*INSIDE_APPS, "<", importlib.__file__))
-    return inside or (file.startswith(FRAMEWORK) and not file.startswith(APPS))
+    return ""
 
 
 def raise_together(comm: Intracomm, error: BaseException | None) -> None:

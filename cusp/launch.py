@@ -47,7 +47,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     if early.is_program() or sys.argv[0].startswith("cusp "):
         _end_after(_timeout_of(sys.argv[1:]))
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
-    warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
+    warnings.showwarning = lambda message, *_: progress.error(f"warning: {message}") if comm.rank == 0 else None
     if comm.rank % local_ranks() == 0:
         with contextlib.suppress(OSError):  # there may be no folder for temporary files at all
             leftovers.sweep(tempfile.gettempdir())
@@ -72,7 +72,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         discard_output()
         end_job(1)
     except Exception:
-        say(prefixed(traceback.format_exc()))
+        progress.error(prefixed(traceback.format_exc()))
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
         end_job(1)
     code = end_together(ending_comm, ending)
@@ -189,7 +189,7 @@ def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
     announced, rank = launched[0]
     if rank == "0":
         library = MPI.Get_library_version().replace("\0", "").strip().splitlines()[0]
-        say(
+        progress.error(
             f"error: the launcher started {announced} ranks, but MPI sees {size}: they are of different "
             f"MPI libraries.\n"
             f"  mpirun: {shutil.which('mpirun') or 'not in PATH'}\n"
@@ -213,13 +213,15 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
     while not arrived.Test():
         if (ending.code or ending.early) and time.monotonic() > limit:
-            say(prefixed(ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
+            progress.error(
+                prefixed(ending.message or f"left with exit code {ending.code}, and other ranks wait for it")
+            )
             end_job(ending.code or 1)
         time.sleep(0.0005)
     endings = comm.allgather(ending)
     first = next((other for other in endings if other.code), Ending(0))
     if comm.rank == 0 and first.message:
-        say(first.message)
+        progress.error(first.message)
     return first.code
 
 
@@ -244,8 +246,3 @@ def flush_output() -> None:
 def discard_output() -> None:
     """Send what is still to be printed nowhere, or Python would fail at its very end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def say(text: str) -> None:
-    """Write to stderr in one piece, after the line of progress has ended."""
-    progress.error(text)

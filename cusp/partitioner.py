@@ -16,7 +16,7 @@ from cusp.input.split import bounds_of_parts
 from cusp.partition import Partition
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
-from cusp.prepare_rules import prepare_rules
+from cusp.prepare_rules import gather_facts, prepare_rules
 from cusp.runtime.devices import move
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch
@@ -129,7 +129,7 @@ def partition_slice(
             shares = compiled.policy.shares_for(comm.size)
         bounds = bounds_of_parts(edges, comm.size, split, comm, shares) if shares else None
         before = None if onto is None else what_was_before(onto, edges, compiled.uses.in_degrees, comm)
-        rules = prepare_rules(edges, compiled, comm, bounds, before=before)
+        rules = prepare_rules(gather_facts(edges, compiled, comm, bounds, before=before), comm)
         edges = rules.edges
         masters = assign_masters(rules, comm)
     with watch("assign_edges"):

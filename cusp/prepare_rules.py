@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +14,10 @@ from cusp.kernels.arrays import total
 from cusp.names.node_map import read_node_map
 from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours
-from cusp.policies.inspect_rules import VISIT_ARGUMENTS, Uses, described
+from cusp.policies.inspect_rules import VISIT_ARGUMENTS, described
 from cusp.policies.policy import DEFAULT_THRESHOLD, of_the_user
 from cusp.policies.prop import Prop
+from cusp.policies.rule_errors import question
 from cusp.policies.state import block_starts, combine_state, start_state
 from cusp.runtime.devices import move, xp_of
 from cusp.runtime.files import described as described_file
@@ -72,10 +74,6 @@ class PreparedRules:
         """Call one of the loops of :class:`~cusp.policies.compile_rules.CompiledPolicy` with this ``prop``."""
         self.compiled.run(loop, self.prop, *arguments)
 
-    def without_masters(self, rows: np.ndarray) -> np.ndarray:
-        """Those of some rows of the slice whose nodes have no masters before."""
-        return rows if self.before is None else rows[self.before.masters[rows] < 0]
-
     def spans_without_masters(self, begin: int, end: int) -> list[tuple[int, int]]:
         """The rows ``begin`` to ``end - 1`` whose nodes have no masters before, as spans of rows."""
         if self.before is None:
@@ -95,8 +93,8 @@ class PreparedRules:
         last = int(np.searchsorted(self.edges.indptr, self.edges.indptr[begin] + REPEATED_EDGES, side="right")) - 1
         return min(max(last - begin, 1), REPEATED_ROWS, end - begin)
 
-    def check_repeated(self, asked: Callable[[int], str], before: np.ndarray, now: np.ndarray) -> None:
-        """Compare what a rule said, twice, of the same nodes or edges; ``asked`` names the question by its place.
+    def check_repeated(self, loop: str, before: np.ndarray, now: np.ndarray, order: np.ndarray | None = None) -> None:
+        """Compare what a rule said in a loop, twice, of the same nodes or edges, the first ones or those in an order.
 
         Raises
         ------
@@ -105,28 +103,20 @@ class PreparedRules:
         """
         if before.size and (before != now).any():
             at = int((before != now).argmax())
+            asked = question(loop, (self.prop,), at if order is None else int(order[at]))
             raise PolicyError(
-                f"policy {self.compiled.policy.name}: {asked(at)} is {before[at]}, and {now[at]} when asked again; "
+                f"policy {self.compiled.policy.name}: {asked} is {before[at]}, and {now[at]} when asked again; "
                 "a rule may depend on its state, but not on random numbers, nor on other data that it changes"
             )
 
 
-def prepare_rules(
-    edges: EdgeSlice,
-    compiled: CompiledPolicy,
-    comm: MPI.Intracomm,
-    bounds: np.ndarray | None = None,
-    with_neighbors: bool = False,
-    before: Before | None = None,
-) -> PreparedRules:
-    """Set up all that the rules of a policy may ask about a slice, and let the policy look ahead. Collective.
+def prepare_rules(rules: PreparedRules, comm: MPI.Intracomm) -> PreparedRules:
+    """Choose a threshold for what :func:`gather_facts` returned, and let the policy look ahead. Collective.
 
-    Parameters and errors are those of :func:`gather_facts`, and the errors those of :func:`with_threshold`.
+    Errors are those of :func:`with_threshold`.
     """
-    rules = with_threshold(
-        gather_facts(edges, compiled, comm, bounds, with_neighbors, before), edges.storage.memory_limit, comm
-    )
-    if rules.neighbors is None or compiled.policy.make_state is None:
+    rules = with_threshold(rules, rules.edges.storage.memory_limit, comm)
+    if rules.neighbors is None or rules.compiled.policy.make_state is None:
         return rules
     return replace(rules, state=_look_ahead(rules, rules.neighbors, comm))
 
@@ -166,11 +156,18 @@ def gather_facts(
     indptr, targets = both_directions(edges, comm) if uses.all_neighbors else (None, None)
     found = uses.neighbors or with_neighbors
     neighbors = find_neighbors(edges, comm, None if edges.symmetric else targets) if found else None
-    facts = {} if neighbors is None else _facts_on_neighbors(edges, neighbors, uses, before, comm)
-    if neighbors is not None and indptr is not None:
-        own = np.diff(indptr)
-        degrees = np.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
-        facts |= {"all_indptr": indptr, "all_targets": targets, "degrees": degrees}
+    xp, facts = xp_of(edges.device), dict[str, Any]()
+    if neighbors is not None:
+        facts = {"num_neighbors": neighbors.size, "neighbor_index": neighbors.index}
+        tell = partial(exchange_neighbors, neighbors, bounds=edges.bounds, comm=comm)
+        if uses.degrees:
+            facts["neighbor_degrees"] = tell(xp.diff(edges.indptr) + (before.degrees if before else 0))
+        if uses.in_degrees:
+            own = in_degrees_of(edges, comm) + (0 if before is None or before.in_degrees is None else before.in_degrees)
+            facts["in_degrees"] = xp.concatenate([own, tell(own)])
+        if indptr is not None:
+            own = np.diff(indptr)
+            facts |= {"all_indptr": indptr, "all_targets": targets, "degrees": np.concatenate([own, tell(own)])}
     threshold = DEFAULT_THRESHOLD if policy.threshold is None else policy.threshold
     prop = Prop(
         edges, num_parts, comm.rank, grid, threshold, bounds, node_map=node_map, shares=shares, slack=policy.slack,
@@ -240,18 +237,3 @@ def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm
         function(rules.prop, state, comm)
     combine_state(state, before, policy.combine, comm, rules.neighbors)
     return before
-
-
-def _facts_on_neighbors(
-    edges: EdgeSlice, neighbors: Neighbors, uses: Uses, before: Before | None, comm: MPI.Intracomm
-) -> dict[str, Any]:
-    """What :class:`~cusp.policies.prop.Prop` gets to know of the neighbours. Collective."""
-    xp = xp_of(edges.device)
-    facts = {"num_neighbors": neighbors.size, "neighbor_index": neighbors.index}
-    if uses.degrees:
-        own = xp.diff(edges.indptr) + (before.degrees if before else 0)
-        facts["neighbor_degrees"] = exchange_neighbors(neighbors, own, edges.bounds, comm)
-    if uses.in_degrees:
-        own = in_degrees_of(edges, comm) + (0 if before is None or before.in_degrees is None else before.in_degrees)
-        facts["in_degrees"] = xp.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
-    return facts

@@ -33,7 +33,8 @@ def stub_of(function: Any) -> str:
     """A function with its signature and the help of its parameters, as Python."""
     parameters = inspect.signature(function).parameters.values()
     first = next(place for place, one in enumerate(parameters) if one.kind == one.KEYWORD_ONLY)
-    lines = [f"    {parameter_text(one)},\n" for one in parameters]
+    defaults = ["" if one.default is one.empty else f" = {quoted(one.default)}" for one in parameters]
+    lines = [f"    {one.name}: {type_text(one.annotation)}{default},\n" for one, default in zip(parameters, defaults)]
     lines.insert(first, "    *,\n")
     return f'def {function.__name__}(\n{"".join(lines)}) -> Result:\n    """{about(function)}\n    """\n'
 
@@ -44,12 +45,6 @@ def about(function: Any) -> str:
     lines = rest[rest.rindex("\nCollective. Returns") :].split("\n\n", 1)[1].splitlines()
     wrapped = [textwrap.fill(line, 112, initial_indent="    ", subsequent_indent="        ") for line in lines]
     return "\n".join([textwrap.fill(first, 112, subsequent_indent="    "), "", *wrapped])
-
-
-def parameter_text(parameter: inspect.Parameter) -> str:
-    """``name: type = default``."""
-    default = "" if parameter.default is parameter.empty else f" = {quoted(parameter.default)}"
-    return f"{parameter.name}: {type_text(parameter.annotation)}{default}"
 
 
 def type_text(annotation: Any) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 from cusp.apps.networkx import functions
 from cusp.apps.networkx.graph import PartitionedNxGraph, convert_from_nx, convert_to_nx
@@ -32,9 +33,29 @@ ONLY: dict[str, dict] = {  # options of a function that must have these values
     "maximum_spanning_edges": SPANNING,
     "greedy_color": {"interchange": False},
 }
-ITERATED = ("eigenvector_centrality", "katz_centrality", "hits")
 SPANNERS = ("kruskal", "prim", "boruvka")
-METHODS = ("dijkstra", "bellman-ford")
+PAIRS, FOREST, FINITE = "jaccard_coefficient", "minimum_spanning_edges maximum_spanning_edges", (int, float)
+BETWEEN, ITERATED = "betweenness_centrality edge_betweenness_centrality", "eigenvector_centrality katz_centrality hits"
+REFUSED: tuple[tuple[str, Callable[[dict], Any], str], ...] = (  # functions, options that they leave to NetworkX, why
+    (" ".join(FUNCTIONS), lambda of: len(of["G"]) == 0, "the graph has no nodes"),
+    (" ".join(FUNCTIONS), lambda of: callable(of.get("weight")), "weights are an attribute of edges, not a function"),
+    (" ".join(UNDIRECTED), lambda of: of["G"].is_directed(), "the graph is directed"),
+    (BETWEEN, lambda of: of["G"].is_multigraph(), "each of parallel edges would be a path of its own"),
+    ("shortest_path_length", lambda of: of["source"] is None or of["method"] not in ("dijkstra", "bellman-ford"),
+     "paths start at one source, and are found as Dijkstra's are"),
+    ("pagerank", lambda of: not (0 < of["alpha"] <= 1 and of["max_iter"] > 0),
+     "alpha is above 0 and at most 1, max_iter above 0"),
+    ("katz_centrality", lambda of: not all(isinstance(of[x], FINITE) and 1e-300 <= of[x] < 1e100
+                                           for x in ("alpha", "beta")), "alpha and beta are numbers above 0"),
+    (ITERATED, lambda of: not (0 <= of["tol"] < 1 and of["max_iter"] > 0),
+     "tol is from 0 to below 1, max_iter above 0"),
+    (PAIRS, lambda of: of["ebunch"] is None or of["G"].is_multigraph(), "pairs are given, and no edges parallel"),
+    (FOREST, lambda of: of["algorithm"] not in SPANNERS or of["G"].is_multigraph(),
+     f"algorithm is one of {', '.join(SPANNERS)}; parallel edges have keys"),
+    ("k_truss", lambda of: of["G"].is_multigraph(), "no edges are parallel"),
+    ("greedy_color", lambda of: of["strategy"] not in functions.STRATEGIES,
+     f"strategy is one of {', '.join(functions.STRATEGIES)}"),
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Callable:
@@ -49,33 +70,9 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     given = inspect.signature(getattr(functions, name)).bind(*args, **kwargs)
     given.apply_defaults()
     options = given.arguments
-    graph = options["G"]
-    if len(graph) == 0:
-        return "the graph has no nodes"
-    if callable(options.get("weight")):
-        return "weights are an attribute of edges, not a function"
-    if name in UNDIRECTED and graph.is_directed():
-        return "the graph is directed"
-    if name.endswith("betweenness_centrality") and graph.is_multigraph():
-        return "each of parallel edges would be a path of its own"
-    if name == "shortest_path_length" and (options["source"] is None or options["method"] not in METHODS):
-        return "paths start at one source, and are found as Dijkstra's are"
-    if name == "pagerank" and not (0 < options["alpha"] <= 1 and options["max_iter"] > 0):
-        return "alpha is above 0 and at most 1, max_iter above 0"
-    if name == "katz_centrality" and not all(
-        isinstance(options[each], int | float) and 1e-300 <= options[each] < 1e100 for each in ("alpha", "beta")
-    ):
-        return "alpha and beta are numbers above 0"
-    if name in ITERATED and not (0 <= options["tol"] < 1 and options["max_iter"] > 0):
-        return "tol is from 0 to below 1, max_iter above 0"
-    if name == "jaccard_coefficient" and (options["ebunch"] is None or graph.is_multigraph()):
-        return "pairs are given, and no edges parallel"
-    if name.endswith("spanning_edges") and (options["algorithm"] not in SPANNERS or graph.is_multigraph()):
-        return f"algorithm is one of {', '.join(SPANNERS)}; parallel edges have keys"
-    if name == "k_truss" and graph.is_multigraph():
-        return "no edges are parallel"
-    if name == "greedy_color" and options["strategy"] not in functions.STRATEGIES:
-        return f"strategy is one of {', '.join(functions.STRATEGIES)}"
+    for names, refused, why in REFUSED:
+        if name in names.split() and refused(options):
+            return why
     for option, value in ONLY.get(name, {}).items():
         if options[option] != value:
             return f"{option} is {value!r} only"

@@ -232,9 +232,8 @@ def eigenvector_centrality(
 ) -> dict:
     tolerance = min(len(G) * tol, BELOW_1)
     with _iterations(max_iter):
-        return G.by_name(
-            library.eigenvector(G.weighted_by(weight), tolerance=tolerance, iterations=max_iter).eigenvector
-        )
+        found = library.eigenvector(G.weighted_by(weight), tolerance=tolerance, iterations=max_iter)
+    return G.by_name(found.eigenvector)
 
 
 def katz_centrality(
@@ -342,24 +341,19 @@ def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iter
     return iter(_communities(G, weight, "label-propagation", seed))
 
 
-def minimum_spanning_edges(
-    G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
-    ignore_nan: bool = False,
-) -> Iterator[tuple]:  # fmt: skip
-    return _spanning_edges(G, weight, maximum=False)
+def _spanning_edges(maximum: bool) -> Callable[..., Iterator[tuple]]:
+    def spanning_edges(
+        G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
+        ignore_nan: bool = False,
+    ) -> Iterator[tuple]:  # fmt: skip
+        source, target, inside = library.msf(G.weighted_by(weight), maximum=maximum).edges.values()
+        pairs = zip(source[inside == 1].tolist(), target[inside == 1].tolist())
+        return ((G.names[one], G.names[other]) for one, other in pairs)
+
+    return spanning_edges
 
 
-def maximum_spanning_edges(
-    G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
-    ignore_nan: bool = False,
-) -> Iterator[tuple]:  # fmt: skip
-    return _spanning_edges(G, weight, maximum=True)
-
-
-def _spanning_edges(G: Graph, weight: Any, maximum: bool) -> Iterator[tuple]:
-    source, target, inside = library.msf(G.weighted_by(weight), maximum=maximum).edges.values()
-    pairs = zip(source[inside == 1].tolist(), target[inside == 1].tolist())
-    return ((G.names[one], G.names[other]) for one, other in pairs)
+minimum_spanning_edges, maximum_spanning_edges = _spanning_edges(maximum=False), _spanning_edges(maximum=True)
 
 
 def jaccard_coefficient(G: Graph, ebunch: Any = None) -> Iterator[tuple]:
@@ -368,9 +362,8 @@ def jaccard_coefficient(G: Graph, ebunch: Any = None) -> Iterator[tuple]:
     pairs = [tuple(pair) for pair in ebunch]
     ends = [G.numbers[node_of(G, node, "Node {} not in G.")] for pair in pairs for node in pair]
     found = library.similarity(G.weighted_by(None), pairs=ends).edges if pairs else {}
-    values = (
-        dict(zip(zip(found["source"].tolist(), found["target"].tolist()), found["jaccard"].tolist())) if found else {}
-    )
+    known = [found[name].tolist() for name in ("source", "target", "jaccard")] if found else [[]] * 3
+    values = dict(zip(zip(*known[:2]), known[2]))
     return ((*pair, values[numbers]) for pair, numbers in zip(pairs, zip(ends[::2], ends[1::2])))
 
 

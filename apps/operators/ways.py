@@ -67,10 +67,6 @@ TABLE = (
 )  # fmt: skip
 
 
-def _nothing(part: Partition, sync: Sync, way: str) -> None:
-    """No preparation."""
-
-
 class Form(NamedTuple):
     """An algorithm in the form for a way, or for several.
 
@@ -82,7 +78,7 @@ class Form(NamedTuple):
     """
 
     run: Callable[..., Any]
-    prepare: Callable[[Partition, Sync, str], Any] = _nothing
+    prepare: Callable[[Partition, Sync, str], Any] = lambda part, sync, way: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +139,8 @@ def _fits_partners(row: Row, sync: Sync) -> bool:
     words = row.partners.split()
     if sync.plan.apart:
         return "none" in words
-    return "others" in words or ("peers" in words and _are_peers(sync))
-
-
-def _are_peers(sync: Sync) -> bool:
-    """Whether all ranks reach each other's memory. Collective."""
+    if "others" in words or "peers" not in words:
+        return "others" in words
     if {*sync.plan.devices} == {"cpu"}:
         return sync.plan.transport == "peer" and inboxes_of(sync.comm) is not None
     return sync.peers is not None

@@ -1,6 +1,7 @@
 """``--checkpoint``: what a long run has computed so far, in a file from which it goes on, on any ranks and devices."""
 
 import argparse
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -12,27 +13,31 @@ from typing import Any
 
 import numpy as np
 
+from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.run.app import App
-from cusp.apps.run.marks import marks_of
-from cusp.errors import GraphFileError, InputError, shortened, together
+from cusp.apps.run.keywords import Keywords
+from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.errors import GraphFileError, InputError, OptionError, shortened, together
+from cusp.input.checksum import as_bits, combine
 from cusp.input.hdf5 import explained, find_dataset, open_hdf5, stored_checksum
 from cusp.input.read_cpu import read_checked
 from cusp.input.slab import read_slab
-from cusp.launch import say
 from cusp.output.dataset_writer import writing_datasets
 from cusp.output.gid_order import at_gids
 from cusp.output.whole_file import explained as explained_output
 from cusp.partition import Partition
-from cusp.runtime import signals
-from cusp.runtime.devices import move, to_host
+from cusp.runtime import progress, signals
+from cusp.runtime.devices import backend, move, to_host, xp_of
+from cusp.runtime.files import read_input
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import IN_MEMORY
-from cusp.runtime.timeline import Interval
+from cusp.runtime.timeline import now
 from gluon.sync import Sync
 
 USUAL = 600.0  # seconds between two checkpoints
 ABOUT = "checkpoint"  # dataset: JSON about the run
 MOST_BYTES = 1 << 26  # of the JSON
+AT_ONCE = 1 << 20  # weights
 
 
 class CheckpointError(InputError):
@@ -70,8 +75,13 @@ class Checkpoint:
     def __init__(self, path: str, every: float, run: dict[str, Any], part: Partition, comm: MPI.Intracomm) -> None:
         self.path, self._part, self._comm = path, part, comm
         self._run = json.loads(json.dumps(run, default=str))
-        self._interval, self._why = Interval(every), 0
-        self._found = self._read_about()
+        self._every, self._written, self._why = every, now(), 0
+        self._found: dict[str, Any] | None = None
+        with together(comm):
+            if comm.rank == 0 and os.path.lexists(path):
+                with self._readable(f"/{ABOUT}"):
+                    self._found = self._checked(self._json())
+        self._found = comm.bcast(self._found)
         self.goes_on = self._found is not None
         self.rounds = self._found["rounds"] if self._found else 0
         self._is_ours = self.goes_on
@@ -116,7 +126,7 @@ class Checkpoint:
 
     def is_due(self, sync: Sync) -> bool:
         """Whether to write now: the time has come, by the clock of rank 0, or a signal ends the run. Collective."""
-        time_is_up = self._comm.rank == 0 and self._interval.passed()
+        time_is_up = self._comm.rank == 0 and now() - self._written >= self._every * 1e9
         self._why = int(sync.highest(signals.asked_to_end() or int(time_is_up)))
         return self._why > 0
 
@@ -145,31 +155,21 @@ class Checkpoint:
             for name, values in labels.items():
                 writer.write_masters(name, part, values, comm)
         self._is_ours = True
-        self._interval.restart()
+        self._written = now()
         if self._why > 1:
-            self._leave(rounds)
+            if comm.rank == 0:
+                name = Signals(self._why).name
+                progress.error(
+                    f"error: ended by {name} after {rounds:,} rounds; the same command goes on from {self.path}"
+                )
+            comm.Barrier()
+            signals.leave(128 + self._why)
 
     def remove(self) -> None:
         """Remove the file, after the answer is there. Collective."""
         with together(self._comm), explained_output(self.path):
             if self._comm.rank == 0 and self._is_ours:
                 Path(self.path).unlink(missing_ok=True)
-
-    def _leave(self, rounds: int) -> None:
-        if self._comm.rank == 0:
-            name = Signals(self._why).name
-            say(f"error: ended by {name} after {rounds:,} rounds; the same command goes on from {self.path}")
-        self._comm.Barrier()
-        signals.leave(128 + self._why)
-
-    def _read_about(self) -> dict[str, Any] | None:
-        """What the file says of its run, if it is there, on every rank. Collective."""
-        found: dict[str, Any] | None = None
-        with together(self._comm):
-            if self._comm.rank == 0 and os.path.lexists(self.path):
-                with self._readable(f"/{ABOUT}"):
-                    found = self._checked(self._json())
-        return self._comm.bcast(found)
 
     def _json(self) -> Any:
         with open_hdf5(self.path) as file:
@@ -226,3 +226,42 @@ def open_checkpoint(
     if not path:
         return None
     return Checkpoint(path, options.every or USUAL, marks_of(app, part, comm, source, options), part, comm)
+
+
+def marks_of(
+    app: App, part: Partition, comm: MPI.Intracomm, source: int | None, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Marks of a run by name, the same on every rank, and on any ranks, devices and partition. Collective."""
+    marks = {"app": app.name, "nodes": part.num_nodes, "edges": part.num_edges}
+    weights = part.weights if app.reads_weights(options) else None
+    marks["edges that add up to"] = combine(comm.allgather(checksum_of_edges(part, weights)))
+    marks |= {"--source": source} if app.needs_source else {}
+    for action in Keywords(app.name, app.add_options).actions:
+        if action.dest not in ("checkpoint", "every"):
+            value = getattr(options, action.dest)
+            if isinstance(value, list):  # a file of nodes counts by what is in it
+                value = [_content(each) if isinstance(each, str) and os.path.isfile(each) else each for each in value]
+            marks[f"--{action.dest.replace('_', '-')}"] = value
+    return comm.bcast(marks | {"--seed": options.seed})
+
+
+def checksum_of_edges(part: Partition, weights: Any) -> int:
+    """This rank's part of a sum (mod 2**64) that depends on all edges and weights, but not on who has them.
+
+    Every edge counts a number for its source times one for its target; these are short, so that sums over rows are
+    exact. Weights count by their bits, wherever they are.
+    """
+    xp, rows = xp_of(part.device), backend(Rows, part.device)
+    codes, sums = splitmix64(part.gids, 0), xp.zeros(part.num_proxies, np.float64)
+    lids = xp.flatnonzero(part.offsets[1:] > part.offsets[:-1]).astype(np.int32)
+    short = (codes >> np.uint64(44)).astype(np.float64)
+    rows.sum_rows(rows.group_rows(lids, [0, lids.size], part.offsets), 0, part.targets, short, sums)
+    total = int((sums.astype(np.uint64) * codes).sum())
+    for some in part.storage.parts(0 if weights is None else weights.size, AT_ONCE):
+        bits = as_bits(weights[some]).astype(np.uint64)
+        total += int((bits * (bits + np.uint64(1))).sum())
+    return total
+
+
+def _content(path: str) -> str:
+    return hashlib.blake2b(read_input(path, OptionError), digest_size=8).hexdigest()

@@ -28,7 +28,7 @@ class Former:
     Parameters
     ----------
     path : str
-        On a file system that all ranks share.
+        On a file system that all ranks share; empty in a rehearsal, for whose graph no node has an answer.
     names : Names or None
         What nodes are called now. If they have names, they are found by these, else by their global ids.
     result : Result, optional
@@ -57,6 +57,8 @@ class Former:
         FormerError, GraphFileError
             On every rank: the file is damaged, has no such label, or is about nodes that the graph has not.
         """
+        if not self.path:
+            return move(np.full(part.num_masters, to_host(missing), np.dtype(f"{kinds[0]}8")), part.device)
         slab, size = self._read(name, comm)
         with together(comm):
             if slab.dtype.kind not in kinds:
@@ -93,7 +95,9 @@ class Former:
 
     def _numbers(self, size: int, num_nodes: int) -> np.ndarray | None:
         """(size,) int64: which nodes the former ones are now; None if their numbers are the same."""
-        now, then = self._names, self._result.names if self._result else _names_in(self.path, size)
+        now, then = self._names, self._result.names if self._result else None
+        if self._result is None and has_names(self.path):
+            then = mapped_names(self.path, size)
         if now is None and then is None:
             return None
         if now is None or then is None:
@@ -111,24 +115,7 @@ class Former:
         return numbers
 
 
-def _names_in(path: str, size: int) -> SortedNames | None:
-    return mapped_names(path, size) if has_names(path) else None
-
-
-class Nothing(Former):
-    """In place of a former answer in a rehearsal, whose graph it is not about: no node has one."""
-
-    def __init__(self) -> None:
-        super().__init__("", None)
-
-    def label(
-        self, part: Partition, comm: MPI.Intracomm, name: str, kinds: str, missing: Any, nodes: bool = False
-    ) -> Any:
-        """(masters,) what nodes have that were not there."""
-        return move(np.full(part.num_masters, to_host(missing), np.dtype(f"{kinds[0]}8")), part.device)
-
-
-REHEARSED = {"start": lambda given: Nothing() if given else None}  # of an App with the option
+REHEARSED = {"start": lambda given: Former("", None) if given else None}  # of an App with the option
 
 
 def add_from_option(parser: argparse.ArgumentParser) -> None:

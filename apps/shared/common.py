@@ -69,18 +69,13 @@ def common_neighbours(graph: Partition, comm: MPI.Intracomm, pairs: np.ndarray) 
     order = np.argsort(keeper, kind="stable")
     ends = np.cumsum(np.bincount(keeper, minlength=comm.size))
     came = [all_to_all(comm, pieces(each[order], ends)) for each in (lower, higher)]
-    counts = _count_here(graph, comm, *map(np.concatenate, came))
+    lows, highs = map(np.concatenate, came)  # names, of which the second have their rows on this rank
+    highs = graph.lid_map.lids(highs % graph.num_nodes)
+    ascending, counts = np.argsort(highs, kind="stable"), np.empty(highs.size, np.int64)
+    counts[ascending] = to_host(count_rows(graph, comm, highs[ascending], lows[ascending]))
     common = np.empty(keeper.size, np.int64)
     common[order] = np.concatenate(all_to_all(comm, pieces(counts, np.cumsum([each.size for each in came[0]]))))
     return common, degrees
-
-
-def _count_here(graph: Partition, comm: MPI.Intracomm, lower: np.ndarray, higher: np.ndarray) -> np.ndarray:
-    """(n,) int64: the common neighbours of pairs of names, of which ``higher`` has its row on this rank. Collective."""
-    highs = to_host(graph.lid_map.lids(move(higher % graph.num_nodes, graph.device)))
-    order, counts = np.argsort(highs, kind="stable"), np.empty(highs.size, np.int64)
-    counts[order] = to_host(count_rows(graph, comm, highs[order], lower[order]))
-    return counts
 
 
 def count_rows(graph: Partition, comm: MPI.Intracomm, highs: Any, names: np.ndarray) -> Any:

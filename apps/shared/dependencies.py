@@ -88,10 +88,6 @@ class Levels(NamedTuple):
     targets: Any
     in_edges: InEdges
 
-    def range(self, level: int) -> tuple[int, int]:
-        """Where a level begins and ends in ``lids``."""
-        return self.bounds[level], self.bounds[level + 1]
-
 
 class Sweeps:
     """Dependencies, summed over the rows of one level at a time; its labels serve one source after the other.
@@ -112,7 +108,9 @@ class Sweeps:
     edges: Any = None
 
     def __init__(self, part: Partition, sync: Sync) -> None:
-        self.part, self.sync = part, sync
+        self.part, self.sync, in_edges = part, sync, in_edges_of(part)
+        assert in_edges is not None
+        self.in_edges = in_edges
         self.ops = backend(Betweenness, part.device)
         self.rows = backend(Rows, part.device)
         self.levels = Label(part, np.int32, -1, ASSIGN)
@@ -150,17 +148,18 @@ class Sweeps:
 
     def _search(self, source: int, prepared: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
-        part, hops = self.part, bfs(self.part, self.sync, source, prepared=prepared).labels["hops"]
-        deepest = self.sync.highest(int(hops.max()) if hops.size else 0)
-        self.levels.masters()[:] = hops
+        self.levels.masters()[:] = bfs(self.part, self.sync, source, prepared=prepared).labels["hops"]
         self.levels.mark_all()
         self.sync.broadcast(self.levels, read="any")
-        lids, bounds = self.ops.by_level(self.levels.values, deepest)
-        in_edges = in_edges_of(part)
-        assert in_edges is not None
-        out_rows = self.rows.group_rows(lids, bounds, part.offsets)
-        in_rows = out_rows if part.symmetric else self.rows.group_rows(lids, bounds, in_edges.offsets)
-        return Levels(deepest, lids, bounds, out_rows, in_rows, part.targets, in_edges)
+        return self._by_level(self.levels.values, self.part.offsets, self.part.targets, self.in_edges)
+
+    def _by_level(self, levels: Any, offsets: Any, targets: Any, in_edges: InEdges) -> "Levels":
+        """The proxies of every level, and the rows of their edges among these. Collective."""
+        deepest = self.sync.highest(int(levels.max()) if levels.size else 0)
+        lids, bounds = self.ops.by_level(levels, deepest)
+        out_rows = self.rows.group_rows(lids, bounds, offsets)
+        in_rows = out_rows if in_edges.offsets is offsets else self.rows.group_rows(lids, bounds, in_edges.offsets)
+        return Levels(deepest, lids, bounds, out_rows, in_rows, targets, in_edges)
 
     def _count_paths(self, source: int, levels: "Levels") -> None:
         """Shortest paths to every node: as many as to its predecessors together, level by level. Collective."""
@@ -169,7 +168,7 @@ class Sweeps:
         paths.write(source, 1)
         paths.swap_updated()
         for level in range(1, levels.deepest + 1):
-            where = levels.range(level)
+            where = levels.bounds[level], levels.bounds[level + 1]
             self.rows.sum_rows(levels.in_rows, level, in_edges.sources, paths.values, sums.values)
             self.ops.mark(*where, levels.lids, sums.updated)
             sync.reduce(sums, write=in_edges.write)
@@ -182,7 +181,7 @@ class Sweeps:
         sync, shares, sums = self.sync, self.shares, self.sums
         shares.values.fill(0)
         for level in range(levels.deepest, 0, -1):
-            where = levels.range(level)
+            where = levels.bounds[level], levels.bounds[level + 1]
             if level < levels.deepest:
                 self.rows.sum_rows(levels.out_rows, level, levels.targets, shares.values, sums.values)
                 self.ops.mark(*where, levels.lids, sums.updated)
@@ -236,16 +235,11 @@ class TightSweeps(Sweeps):
                     f"distances from node {source:,} are so long that some weights added to them change nothing, so "
                     "shortest paths cannot be counted; use weights that differ less"
                 )
-        deepest = sync.highest(int(level.values.max()) if level.values.size else 0)
-        lids, bounds = self.ops.by_level(level.values, deepest)
         of_into = prepared.weights if part.symmetric or part.csc is None else part.csc.weights
         offsets, targets, self.tight = _tight(part, self.out, prepared.weights, length.values)
         in_offsets, sources, _ = _tight(part, self.into, of_into, length.values, away=False)
-        in_edges = in_edges_of(part)
-        assert in_edges is not None
-        in_edges = in_edges._replace(offsets=in_offsets, sources=sources)
-        out_rows, in_rows = (self.rows.group_rows(lids, bounds, each) for each in (offsets, in_offsets))
-        return Levels(deepest, lids, bounds, out_rows, in_rows, targets, in_edges)
+        in_edges = self.in_edges._replace(offsets=in_offsets, sources=sources)
+        return self._by_level(level.values, offsets, targets, in_edges)
 
 
 def _tight(

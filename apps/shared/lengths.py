@@ -74,8 +74,9 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
         added = total(weights) if small else weights.sum(dtype=np.float64)
     mean = sync.total(float(added))[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
-    if longest >= NARROW and weights.dtype.kind != "f":
-        longest = largest * _most_hops(part, sync)  # and is no longer than that with the fewest edges
+    if longest >= NARROW and weights.dtype.kind != "f":  # and is no longer than that with the fewest edges
+        in_one_call = way_of(("whole", "peers"), part, sync, gpus_only=("whole", "peers"))
+        longest = largest * (ops.most_hops(part, sync) if in_one_call else part.num_nodes)
     dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < NARROW else "i8")
     far: Any = MIN.identity(dtype)
     if delta is not None and not delta > 0:
@@ -89,12 +90,6 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
         delta = max(1, round(min(delta, far)))
     may_overflow = longest >= (sys.float_info.max if dtype.kind == "f" else LONGEST)
     return Lengths(weights, dtype, far, delta, may_overflow, unit, settled)
-
-
-def _most_hops(part: Partition, sync: Sync) -> int:
-    """A number of hops that is enough between any two nodes with a path between them. Collective."""
-    in_one_call = way_of(("whole", "peers"), part, sync, gpus_only=("whole", "peers"))
-    return backend(Sssp, part.device).most_hops(part, sync) if in_one_call else part.num_nodes
 
 
 def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> Any:

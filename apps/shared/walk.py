@@ -12,7 +12,7 @@ from cusp.apps.shared.neighbour_sums import Neighbours, Sums, in_neighbours, out
 from cusp.errors import OptionError, together
 from cusp.kernels.arrays import total
 from cusp.program.cli import between, positive
-from cusp.runtime.devices import backend, move, to_host, xp_of
+from cusp.runtime.devices import backend, move, xp_of
 
 LARGEST = EdgeOperator("weight", into="src.largest")
 SMALL, LARGE = 2.0**-60, 2.0**90  # what the out-edges of a node weigh in all, if their products fit into a float32
@@ -79,7 +79,7 @@ def starts_at(part: Partition, sync: Sync, weights: dict[int, float] | None) -> 
         if not 0 < sum(weights.values()) < np.inf:
             raise OptionError("--personalize: the weights of the nodes must have a sum above 0 that is finite")
     gids = np.array(sorted(weights), np.int64)
-    lids = to_host(part.lid_map.lids(move(gids, part.device)))
+    lids = part.lid_map.lids(gids)
     own = (lids >= 0) & (lids < part.num_masters)
     values = np.array([weights[gid] for gid in gids.tolist()])
     teleport = np.zeros(part.num_masters)

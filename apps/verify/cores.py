@@ -47,7 +47,10 @@ def verify_cores(
     tell_node(graph, sync, "core: too few neighbours with a core number at least as high as that of node", few)
     left = _peel(graph, sync, claim, support, ~inside)
     tell_node(graph, sync, "core: the core number is too low for node", left)
-    _verify_figures(sync, core, degeneracy, members)
+    highest = sync.highest(int(core.max()) if core.size else 0)
+    (size,) = sync.total(int((core != 0).sum()))
+    require(sync, degeneracy in (None, highest), f"the highest core number is {highest}, not {degeneracy}")
+    require(sync, members in (None, size), f"the core has {size} members, not {members}")
 
 
 def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any) -> Any:
@@ -101,10 +104,3 @@ def _remove(ready, offsets, targets, claim, support, left):  # type: ignore[no-u
                     queue[count] = other
                     count += 1
     return np.flatnonzero(touched)
-
-
-def _verify_figures(sync: Sync, core: Any, degeneracy: int | None, members: int | None) -> None:
-    highest = sync.highest(int(core.max()) if core.size else 0)
-    (size,) = sync.total(int((core != 0).sum()))
-    require(sync, degeneracy in (None, highest), f"the highest core number is {highest}, not {degeneracy}")
-    require(sync, members in (None, size), f"the core has {size} members, not {members}")

@@ -80,8 +80,15 @@ def _verify_lengths(part: Partition, sync: Sync, paths: Paths, source: int, leng
     lengths = move(lengths, part.device)
     reached = lengths != np.inf if lengths.dtype.kind == "f" else lengths >= 0
     values = _verify(part, sync, paths, {source: 0}, lengths, reached)
-    if parents is not None:
-        _verify_parents(part, sync, paths, source, values, reached, move(parents, part.device))
+    if parents is None:
+        return
+    parents, is_source = move(parents, part.device), part.gids[: part.num_masters] == source
+    tell_node(part, sync, "parents: the source must be its own parent: node", is_source & (parents != source))
+    tell_node(part, sync, "parents: there is a parent for the unreached node", ~reached & (parents >= 0))
+    tight = f"dst.parent == src.gid and {paths.bound} == dst.value"
+    given = {"value": values, "parent": everywhere(part, sync, parents, -1)}
+    message = "parents: no edge of the right length leads from its parent to node"
+    _check_grounded(part, sync, tight, paths.better, reached, [source], message, **given)
 
 
 def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: Any, root: Any) -> None:
@@ -131,15 +138,6 @@ def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], a
     far = largest if paths.better == "<" else lowest
     xp = xp_of(part.device)
     values = everywhere(part, sync, xp.where(reached, answer, answer.dtype.type(far)), far)
-    _check_starts(part, sync, paths, starts, values)
-    _check_bounds(part, sync, paths, values)
-    message = f"{paths.name}: no in-edge justifies the value of node"
-    tight = f"{paths.bound} == dst.value"
-    _check_grounded(part, sync, tight, paths.better, reached, starts, message, value=values, **paths.numbers)
-    return values
-
-
-def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], values: Label) -> None:
     message = None
     for source, expected in starts.items():
         lid = part.lid(source)
@@ -148,6 +146,11 @@ def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, A
     raise_first(sync, message)
     if paths.better == "<":
         tell_node(part, sync, f"{paths.name}: below 0 at node", values.masters() < 0)
+    _check_bounds(part, sync, paths, values)
+    message = f"{paths.name}: no in-edge justifies the value of node"
+    tight = f"{paths.bound} == dst.value"
+    _check_grounded(part, sync, tight, paths.better, reached, starts, message, value=values, **paths.numbers)
+    return values
 
 
 def _check_grounded(
@@ -204,16 +207,3 @@ def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> N
     if paths.better == "<":  # a bound may be too large for its type, and as good as that of a node that is not reached
         wrong, numbers = f"{wrong} or src.value < far <= dst.value", numbers | {"far": MIN.identity(dtype).item()}
     tell_edge(part, sync, wrong, describe, value=values, **numbers)
-
-
-def _verify_parents(
-    part: Partition, sync: Sync, paths: Paths, source: int, values: Label, reached: Any, parents: Any
-) -> None:
-    """Check parents where :func:`_verify` has found the values right. Collective."""
-    is_source = part.gids[: part.num_masters] == source
-    tell_node(part, sync, "parents: the source must be its own parent: node", is_source & (parents != source))
-    tell_node(part, sync, "parents: there is a parent for the unreached node", ~reached & (parents >= 0))
-    tight = f"dst.parent == src.gid and {paths.bound} == dst.value"
-    given = {"value": values, "parent": everywhere(part, sync, parents, -1)}
-    message = "parents: no edge of the right length leads from its parent to node"
-    _check_grounded(part, sync, tight, paths.better, reached, [source], message, **given)

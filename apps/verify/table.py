@@ -1,11 +1,13 @@
-"""Verifiers of tables, of distances and of paths: see apps/verify/check.py."""
+"""Verifiers of tables of distances and of paths, and of closeness: see apps/verify/check.py."""
+
+from typing import Any
 
 import numpy as np
 
 from cusp import MIN, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.betweenness import RELAX, ROUNDING
-from cusp.apps.verify.check import raise_first, require
-from cusp.runtime.devices import move, to_host
+from cusp.apps.verify.check import raise_first, require, tell_node
+from cusp.runtime.devices import move, to_host, xp_of
 from cusp.runtime.mpi import MPI
 
 STEP = EdgeOperator("weight", into="dst.step", where="src.place >= 0 and src.place + 1 == dst.place")
@@ -31,9 +33,7 @@ def verify_table(
     lids = part.lid_map.lids(nodes)
     own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
     for source, row in zip(origin.ravel().tolist(), values[:, own]):
-        label = Label(part, np.float64, np.inf, MIN)
-        label.write(source, 0)
-        RELAX.until_quiet(part, sync, length=label)
+        label = _lengths_from(part, sync, source)
         expected, found = to_host(label.masters())[lids[own]], np.where(row < 0, np.inf, row)
         wrong = np.flatnonzero(~np.isclose(found, expected, ROUNDING, 0))
         message = None
@@ -64,9 +64,7 @@ def verify_paths(
     assert values is not None
     begins = np.flatnonzero(np.diff(number, prepend=-1))
     routes, lengths = np.split(node, begins[1:]), np.split(values, begins[1:])
-    label = Label(part, np.float64, np.inf, MIN)
-    label.write(source, 0)
-    RELAX.until_quiet(part, sync, length=label)
+    label = _lengths_from(part, sync, source)
     shortest = _everywhere_of(part, sync, label, np.array([target]))[0]
     found = 0 if node.size == 0 else len(routes)
     require(sync, (found > 0) == (shortest < np.inf) and found <= k, f"{found} paths of {k}")
@@ -91,6 +89,14 @@ def verify_paths(
         require(sync, right, f"path {place} has other edges, or lengths")
 
 
+def _lengths_from(part: Partition, sync: Sync, source: int) -> Label:
+    """float64: the lengths of shortest paths from a node, inf where there is none. Collective."""
+    label = Label(part, np.float64, np.inf, MIN)
+    label.write(source, 0)
+    RELAX.until_quiet(part, sync, length=label)
+    return label
+
+
 def _everywhere_of(part: Partition, sync: Sync, label: Label, nodes: np.ndarray) -> np.ndarray:
     """(nodes,) float64: the values of nodes, on every rank. Collective."""
     lids, values = part.lid_map.lids(nodes), np.full(nodes.size, np.inf)
@@ -98,3 +104,45 @@ def _everywhere_of(part: Partition, sync: Sync, label: Label, nodes: np.ndarray)
     values[own] = to_host(label.masters())[lids[own]]
     sync.comm.Allreduce(MPI.IN_PLACE, values, MPI.MIN)
     return values
+
+
+def verify_closeness(
+    part: Partition, sync: Sync, closeness: Any, harmonic: Any, eccentricity: Any, reaching: Any, sources: list[int],
+    scale: float,
+) -> None:  # fmt: skip
+    """Check closeness by searching from one source after the other. Collective.
+
+    Parameters
+    ----------
+    part : Partition
+        Without weights, if they do not count.
+    closeness, harmonic, eccentricity : (masters,) float64, on the device of the partition
+    reaching : (masters,) int64
+    scale : float
+        How many nodes each of the sources stands for.
+    """
+    xp, masters = xp_of(part.device), part.num_masters
+    reached, lengths, inverse = xp.zeros(masters), xp.zeros(masters), xp.zeros(masters)
+    for source in sources:
+        label = _lengths_from(part, sync, source)
+        found, lid = label.masters(), part.lid(source)
+        others = found < np.inf
+        farthest = sync.highest(float(xp.where(others, found, 0).max()) if masters else 0.0)
+        if 0 <= lid < masters:
+            others[lid] = False
+        own = 0 <= lid < masters and float(eccentricity[lid]) != farthest
+        require(sync, not own, f"eccentricity: that of node {source} is not {farthest:g}")
+        reached += others
+        lengths += xp.where(others, found, 0)
+        inverse += xp.where(others & (found > 0), 1 / xp.where(found > 0, found, 1), 0)
+    expected = xp.where(lengths > 0, reached**2, 0) / xp.where(lengths > 0, lengths, 1)
+    expected *= scale / max(part.num_nodes - 1, 1)
+    expected = xp.minimum(expected, reached / xp.where(lengths > 0, lengths, np.inf))
+    tell_node(part, sync, "reaching: is not the number of sources that lead to node", reaching != reached)
+    tell_node(part, sync, "closeness: is not that of the distances to node", _differ(closeness, expected))
+    tell_node(part, sync, "harmonic: is not that of the distances to node", _differ(harmonic, inverse * scale))
+
+
+def _differ(values: Any, expected: Any) -> Any:
+    """(masters,) bool: values that differ by more than rounding."""
+    return ~(abs(values - expected) <= ROUNDING * expected)

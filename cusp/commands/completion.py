@@ -46,10 +46,11 @@ def script(shell: str, parsers: Mapping[str, argparse.ArgumentParser]) -> str:
         flags: dict[str, None] = {"--help": None}
         for action in _actions(parser):
             flags |= dict.fromkeys(flag for flag in action.option_strings if flag.startswith("--"))
-            if choices := _choices(action):
+            choices = POLICIES if action.dest in ("policy", "policies") else action.choices
+            if choices:
                 places = action.option_strings or [command]
                 cases = "|".join(f'"{command} {place}"' for place in places)
-                values.append(f'            {cases}) words="{choices}" ;;')
+                values.append(f'            {cases}) words="{" ".join(map(str, choices))}" ;;')
         options.append(f'                "{command} -"*) words="{" ".join(flags)}" ;;')
     text = BASH.format(commands=" ".join(parsers), values="\n".join(dict.fromkeys(values)), options="\n".join(options))
     return (ZSH + text.partition("\n")[2] if shell == "zsh" else text).rstrip()
@@ -63,10 +64,3 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
         if isinstance(action, argparse._SubParsersAction):
             for sub in action.choices.values():
                 yield from _actions(sub)
-
-
-def _choices(action: argparse.Action) -> str:
-    """The values to choose from, separated by blanks; empty if there are no such."""
-    if action.dest in ("policy", "policies"):
-        return " ".join(POLICIES)
-    return " ".join(map(str, action.choices or []))

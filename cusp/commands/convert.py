@@ -45,18 +45,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--drop-loops", action="store_true", help="drop edges from a node to itself")
     add("--dedup", action="store_true", help="keep one of parallel edges, the one with the smallest weight")
     add("--transpose", action="store_true", help="store the transpose too, in the group csc")
-    add(
-        "--nodes",
-        type=_count,
-        metavar="N",
-        help="number of nodes (default: from the header or the largest id)",
-    )
-    add(
-        "--weight-type",
-        choices=WEIGHT_TYPES,
-        metavar="TYPE",
-        help="number type of the stored weights, such as uint8",
-    )
+    add("--nodes", type=_count, metavar="N", help="number of nodes (default: from the header or the largest id)")
+    add("--weight-type", choices=WEIGHT_TYPES, metavar="TYPE", help="number type of the stored weights, such as uint8")
     add("--seed", type=int, default=1, help="seed of random weights (default: 1)")
     add("--memory-limit", type=num_bytes, metavar="4G", help="buffers of one rank; the rest goes to scratch files")
     add("--scratch", metavar="FOLDER", help="folder for scratch files (default: the system's)")
@@ -67,7 +57,11 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Parse the command line and do what it says. Collective."""
     options = parse_together(comm, make_parser(), argv)
     if options.info:
-        _print_info(comm, options)
+        with together(comm):
+            if comm.rank == 0:
+                from cusp.commands.info import describe
+
+                print(describe(Path(options.input), options.format, request_of(options).columns, options.check))
         return 0
     if options.output is None:
         raise OptionError("name the graph file to write with -o GRAPH.h5, or ask for --info")
@@ -85,14 +79,6 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         named = " with names" if suffix_of(options.output) in HDF5 and has_names(options.output) else ""
         print(f"{options.output}: {num_nodes:,} nodes{named}, {num_edges:,} edges ({seconds:.2f} s)")
     return 0
-
-
-def _print_info(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
-    with together(comm):
-        if comm.rank == 0:
-            from cusp.commands.info import describe
-
-            print(describe(Path(options.input), options.format, request_of(options).columns, options.check))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,11 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         rows.append({"policy": policy, "for": options.purpose, "times": options.times, "one_in": one_in} | figures)
     best = best_by_parts(rows)
     report.say(comm.rank, "\n".join([*_assumptions(options, large, machine, run), table(best, machine.price > 0)]))
-    report.say(comm.rank, "\n".join([*_samples(rows), _memory(best, large, machine)]))
+    sampled = {row["parts"]: row["one_in"] for row in rows if row["one_in"] > 1}
+    if sampled:
+        each = ", ".join(f"one in {one_in} for {parts:,} ranks" for parts, one_in in sampled.items())
+        report.say(comm.rank, f"mirrors and partners are those of a sample of the nodes: {each}")
+    report.say(comm.rank, _memory(best, large, machine))
     if options.json:
         report.write_json(options.json, rows, comm)
     if options.plot:
@@ -147,13 +151,6 @@ def table(rows: list[dict[str, Any]], priced: bool) -> str:
         cells = "".join(f" {column.show(row[column.key]):>{column.width - 1}}" for column in columns)
         lines.append(f"{cells}  {', '.join(marks)}".rstrip())
     return "\n".join(lines)
-
-
-def _samples(rows: list[dict[str, Any]]) -> list[str]:
-    """Which figures are from a sample of the nodes."""
-    found = {row["parts"]: row["one_in"] for row in rows if row["one_in"] > 1}
-    each = ", ".join(f"one in {one_in} for {parts:,} ranks" for parts, one_in in found.items())
-    return [f"mirrors and partners are those of a sample of the nodes: {each}"] if found else []
 
 
 def _memory(best: list[dict[str, Any]], header: GraphHeader, machine: Machine) -> str:

@@ -16,7 +16,7 @@ from cusp.kernels.bits import GOLDEN, popcount
 from cusp.neighbors import Neighbors
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
-from cusp.prepare_rules import PreparedRules, prepare_rules
+from cusp.prepare_rules import PreparedRules, gather_facts, prepare_rules
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.threads import in_parallel, row_ranges
@@ -54,7 +54,8 @@ def estimate(
         shares = compiled.policy.shares_for(num_parts)
     own_blocks = num_parts == comm.size and not shares
     bounds = None if own_blocks else bounds_of_parts(edges, num_parts, split, comm, shares)
-    rules = prepare_rules(edges, compiled, comm, bounds, with_neighbors=True)  # counting needs them, too
+    facts = gather_facts(edges, compiled, comm, bounds, with_neighbors=True)  # counting needs them, too
+    rules = prepare_rules(facts, comm)
     masters = assign_masters(rules, comm)
     owners = assign_edges(rules, masters, comm)
     if owners is None:
@@ -81,7 +82,8 @@ def _count(
     bits_for_readers = [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)]
     for rows_of_others, bits in zip(neighbors.requested, all_to_all(comm, bits_for_readers)):
         if bits.size:
-            in_bits[numbers[_counted(rows_of_others, numbers)]] |= bits.reshape(-1, words)
+            counted = rows_of_others[numbers[rows_of_others] < numbers[rows_of_others + 1]]
+            in_bits[numbers[counted]] |= bits.reshape(-1, words)
     counts = np.zeros((5, parts), np.int64)
     shared = np.zeros((parts, parts), np.int64)
     count_parts(out_bits, in_bits, masters.of_slice[own], counts, shared)
@@ -102,12 +104,6 @@ def _numbers(first_node: int, rows: int, neighbors: Neighbors, one_in: int) -> n
     _number(np.arange(first_node, first_node + rows), one_in, numbers[: rows + 1])
     _number(_gids(neighbors), one_in, numbers[rows:])
     return numbers
-
-
-def _counted(places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Those of some places whose nodes count."""
-    counted: np.ndarray = places[numbers[places] < numbers[places + 1]]
-    return counted
 
 
 def _gids(neighbors: Neighbors) -> np.ndarray:

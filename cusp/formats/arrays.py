@@ -26,7 +26,7 @@ class ColumnSource(EdgeSource):
     columns: tuple[np.ndarray, ...] = field(default=(), repr=False)
 
     def read(self, rank: int, size: int) -> Iterator[Chunk]:
-        begin, last = share(self.stored_edges or 0, rank, size)
+        begin, last = share(self.columns[0].size, rank, size)
         for first in range(begin, last, CHUNK_EDGES):
             part = slice(first, min(first + CHUNK_EDGES, last))
             sources, targets = (self._ids(column[part]) for column in self.columns[:2])

@@ -1,17 +1,15 @@
 """Formats that NetworkX reads, whole and on every rank: GraphML, GEXF, GML, Pajek, edge lists with attributes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.formats.arrays import ColumnSource
 from cusp.formats.binary import open_binary
-from cusp.formats.in_memory import EdgeList, GraphError, edge_list_of
-from cusp.formats.source import Asked, Chunk, EdgeSource, is_gzip, share
+from cusp.formats.in_memory import GraphError, edge_list_of
+from cusp.formats.source import Asked, EdgeSource, is_gzip
 from cusp.input.hdf5 import explained
 from cusp.names.dictionary import Dictionary
 from cusp.names.packed import Packed
@@ -25,25 +23,8 @@ _READERS = {
 }
 
 
-@dataclass
-class NetworkxSource(EdgeSource):
-    """A graph that NetworkX has read: nodes have the names that it gives them."""
-
-    edges: EdgeList | None = field(default=None, repr=False)
-    nodes: list[Any] = field(default_factory=list, repr=False)
-    takes_names: bool = True
-
-    def read(self, rank: int, size: int) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.read`; nodes without edges get numbers too."""
-        assert self.edges is not None and self.dictionary is not None
-        numbers = self.dictionary.number(Packed.of(map(str, self.nodes)))
-        part = slice(*share(self.edges.sources.size, rank, size))
-        weights = None if self.edges.weights is None else self.edges.weights[part]
-        yield numbers[self.edges.sources[part]], numbers[self.edges.targets[part]], weights
-
-
 def open_with_networkx(path: Path, format: str, asked: Asked) -> EdgeSource:
-    """Let NetworkX read a file.
+    """Let NetworkX read a file; nodes have the names that it gives them, also those without edges.
 
     Raises
     ------
@@ -64,9 +45,11 @@ def open_with_networkx(path: Path, format: str, asked: Asked) -> EdgeSource:
     nodes = list(graph.nodes)
     if len({*map(str, nodes)}) < len(nodes) or "" in nodes:
         raise GraphFileError(f"{path}: two nodes have the same name, or one has none; give each node a name of its own")
-    source = NetworkxSource(path, format, edges=edges, nodes=nodes, symmetric=not graph.is_directed())
-    source.dictionary, source.weight_dtype = Dictionary(), edges.weight_dtype
-    if asked.real_weights and edges.weights is not None:
-        source.weight_dtype = np.dtype(np.float64)
-    source.unused = edges.unused
-    return source
+    dictionary = Dictionary()
+    numbers = dictionary.number(Packed.of(map(str, nodes)))
+    weights = () if edges.weights is None else (edges.weights,)
+    return ColumnSource(
+        path, format, weight_dtype=np.dtype(np.float64) if asked.real_weights and weights else edges.weight_dtype,
+        symmetric=not graph.is_directed(), dictionary=dictionary, takes_names=True, unused=edges.unused,
+        columns=(numbers[edges.sources], numbers[edges.targets], *weights),
+    )  # fmt: skip

@@ -63,10 +63,7 @@ PROBLEMS = {
     "sp": (b"a", True, False),
     "edge": (b"e", False, True),
     "col": (b"e", False, True),
-    "tw": (b"", False, True),
-    "td": (b"", False, True),
-    "ds": (b"", False, True),
-    "vc": (b"", False, True),
+    **dict.fromkeys(("tw", "td", "ds", "vc"), (b"", False, True)),
 }
 
 

@@ -147,7 +147,11 @@ def read_slice(
         _check_sums(file, path, sums, comm)
     with together(comm):
         check_unchanged(path, header.stamp)
-    _check_symmetric(path, comm, unpaired)
+    if combine(comm.allgather(unpaired)) != 0:
+        raise GraphFileError(
+            f"{path}: the attribute 'symmetric' is set, but the file does not have every edge in both directions; "
+            "convert it with --symmetrize or remove the attribute"
+        )
     graph = (header.num_nodes, header.num_edges, header.symmetric)
     return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage, path)
 
@@ -219,12 +223,4 @@ def compare_sums(path: str, name: str, stored: int | None, actual: int) -> None:
         raise GraphFileError(
             f"{path}: the checksum of /{name} is {actual:016x}, but {stored:016x} was stored when it was "
             "written; the file is damaged: copy or convert it again"
-        )
-
-
-def _check_symmetric(path: str, comm: Intracomm, unpaired: int) -> None:
-    if combine(comm.allgather(unpaired)) != 0:
-        raise GraphFileError(
-            f"{path}: the attribute 'symmetric' is set, but the file does not have every edge in both directions; "
-            "convert it with --symmetrize or remove the attribute"
         )

@@ -35,9 +35,12 @@ def read_node_map(path: str, edges: EdgeSlice) -> np.ndarray:
     first, last = edges.first_node, edges.first_node + edges.indptr.size - 1
     with explained(f"--node-map {path}", "a rank", PolicyError):
         check_regular(path, PolicyError)
-        names = None if path.endswith(".npy") or not _has_two_words(path) else _names_of(edges)
-        if names is not None:
-            return _by_name(path, names)[first:last]
+        if not path.endswith(".npy") and _has_two_words(path):
+            names = edges.names
+            if isinstance(names, str):
+                names = mapped_names(names, edges.num_nodes) if has_names(names) else None
+            if names is not None:
+                return _by_name(path, names)[first:last]
         count, part = (_from_array if path.endswith(".npy") else _from_text)(path, first, last)
     if count != edges.num_nodes:
         raise PolicyError(f"--node-map {path}: has {count:,} ranks, but the graph has {edges.num_nodes:,} nodes")
@@ -68,12 +71,6 @@ def _has_two_words(path: str) -> bool:
     """Whether the first line is more than a number."""
     with open_text(path, PolicyError) as file:
         return NAME_AND_RANK.fullmatch(next(file, "").strip()) is not None
-
-
-def _names_of(edges: EdgeSlice) -> Names | None:
-    if isinstance(edges.names, str):
-        return mapped_names(edges.names, edges.num_nodes) if has_names(edges.names) else None
-    return edges.names
 
 
 def _by_name(path: str, names: Names) -> np.ndarray:

@@ -124,7 +124,9 @@ def name_ids(builder: "CsrBuilder", comm: MPI.Intracomm, ids: str) -> NameSlab |
     mine = None if ids == "numbers" else builder.distinct_ids(always=ids == "names")
     if mine is None:
         return None
-    numbers, slab = number_names(Packed.of_numbers(mine), comm)
+    import pyarrow
+
+    numbers, slab = number_names(Packed.of_arrow(pyarrow.array(mine).cast(pyarrow.large_string())), comm)
     builder.renumber(numbers, slab.num_nodes, mine)
     occur = "some are negative" if lowest < 0 else f"{slab.num_nodes:,} of {highest + 1:,} occur"
     note = f"ids {lowest} ... {highest}: {occur}, so they are taken as names; --ids numbers keeps them as numbers"

@@ -41,13 +41,6 @@ class Packed:
         return cls(offsets - offsets[0], text)
 
     @classmethod
-    def of_numbers(cls, numbers: np.ndarray) -> Self:
-        """Whole numbers as they are written."""
-        import pyarrow
-
-        return cls.of_arrow(pyarrow.array(numbers).cast(pyarrow.large_string()))
-
-    @classmethod
     def of_parts(cls, lengths: list[np.ndarray], texts: list[np.ndarray] | list[bytes]) -> Self:
         """From the lengths of names and the bytes of names, each in several parts."""
         ends = np.cumsum(np.concatenate(lengths), dtype=np.int64)

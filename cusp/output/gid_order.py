@@ -2,17 +2,19 @@
 
 import numpy as np
 
+from cusp.kernels.arrays import put
 from cusp.partition import Partition
-from cusp.runtime.devices import Array, device_of, move, to_host, xp_of
+from cusp.runtime.devices import device_of, move, to_host, xp_of
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
-from cusp.runtime.threads import in_parallel, ranges
 
 
 def in_gid_order(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> tuple[int, np.ndarray]:
     """First node of this rank's even share of all nodes, and the values of that share by global id. Collective."""
     if comm.size == 1:
-        return 0, to_host(_scattered(values, move(part.gids[: part.num_masters], device_of(values))))
+        slab = xp_of(device_of(values)).empty_like(values)
+        put(values, move(part.gids[: part.num_masters], device_of(values)), slab)
+        return 0, to_host(slab)
     bounds = _bounds(part.num_nodes, comm)
     gids, values = to_host(part.gids[: part.num_masters]), to_host(values)
     share = _share(bounds, gids)
@@ -20,17 +22,6 @@ def in_gid_order(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> tu
     slab = np.empty(bounds[comm.rank + 1] - bounds[comm.rank], values.dtype)
     slab[np.concatenate(received[0]) - bounds[comm.rank]] = np.concatenate(received[1])
     return int(bounds[comm.rank]), slab
-
-
-def _scattered(values: Array, gids: Array) -> Array:
-    """All values, each at its node."""
-    slab = xp_of(device_of(values)).empty_like(values)
-
-    def some(first: int, last: int) -> None:
-        slab[gids[first:last]] = values[first:last]
-
-    in_parallel(some, [(0, values.size)] if device_of(values) == "gpu" else ranges(values.size))
-    return slab
 
 
 def at_gids(slab: np.ndarray, gids: np.ndarray, num_nodes: int, comm: MPI.Intracomm) -> np.ndarray:

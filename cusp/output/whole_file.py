@@ -105,7 +105,12 @@ def check_targets(comm: Intracomm, targets: Mapping[str, Name | None], inputs: S
                     check_save_folder(path)
                 else:
                     check_folder(path, append=option == "--rows")
-            _check_apart(named, [found for path in inputs if path for found in _files_of(Path(path))])
+            known = [("the input", found) for path in inputs if path for found in _files_of(Path(path))]
+            for option, path in named.items():
+                for other, known_path in known:
+                    if _same(path, known_path):
+                        raise OutputError(f"{option} {path}: is the file of {other}, {known_path}; choose another name")
+                known.append((option, path))
 
 
 def check_folder(path: Path, append: bool = False) -> None:
@@ -133,15 +138,6 @@ def check_save_folder(path: Path) -> None:
         raise OutputError(f"{path}: {existing} is not a folder; choose another name")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: no permission to write into the folder {existing}")
-
-
-def _check_apart(targets: dict[str, Path], inputs: list[Path]) -> None:
-    known: list[tuple[str, Path]] = [("the input", path) for path in inputs]
-    for option, path in targets.items():
-        for other, known_path in known:
-            if _same(path, known_path):
-                raise OutputError(f"{option} {path}: is the file of {other}, {known_path}; choose another name")
-        known.append((option, path))
 
 
 def _files_of(path: Path) -> list[Path]:

@@ -271,7 +271,9 @@ def jit(rule: Callable) -> Callable:
 
 
 def _compiled_loops(policy: Policy, uses: Uses) -> ModuleType:
-    if not all(map(_importable, policy.rules.values())):
+    # a lambda has no name to be found by
+    named = (rule.__qualname__ == rule.__name__ and rule.__name__.isidentifier() for rule in policy.rules.values())
+    if not all(named) or any(rule.__module__ in (None, "__main__") for rule in policy.rules.values()):
         return _exec_loops(policy, uses, "@njit(nogil=True)", jit)
     imports = "from cusp.policies.compile_rules import rule_at\n\n" + "".join(
         f"{name} = rule_at({rule.__module__!r}, {rule.__code__.co_filename!r}, {rule.__name__!r})\n"
@@ -309,8 +311,3 @@ def _text(policy: Policy, uses: Uses, imports: str, decorator: str) -> str:
 
 def is_ours(rule: Callable) -> bool:
     return str(rule.__module__).startswith("cusp.policies.")
-
-
-def _importable(rule: Callable) -> bool:
-    named = rule.__qualname__ == rule.__name__ and rule.__name__.isidentifier()  # a lambda has no name to be found by
-    return rule.__module__ not in (None, "__main__") and named

@@ -290,23 +290,18 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     for key, make in (makers | more).items():
         if make is not None and not callable(make):
             raise PolicyError(f"{name}: {key} is {shortened(repr(make))}, not a function")
-    _check_phases(name, makers, more)
-    order = getattr(module, "order", None)
-    if order not in (None, *ORDERS):
-        raise PolicyError(f"{name}: order is {shortened(repr(order))}; choose one of {ORDERS}, or leave it out")
-    master = Rule(getattr(module, "get_master", master_rules.contiguous), mstate, combine or {})
-    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), estate, combine or {})
-    return replace(_combined(name, master, edge, parameters), order=order, **more)
-
-
-def _check_phases(name: str, makers: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    """Raise PolicyError if a file has what is of no use without, or beside, something else."""
     both = [key for key, make in makers.items() if make and more["make_state"]]
     if both:
         raise PolicyError(f"{name}: has make_state, the state of both rules, and {both[0]}; leave one of them out")
     alone = [key for key in PHASES if more[key] and not more["make_state"]]
     if alone:
         raise PolicyError(f"{name}: {alone[0]} has no state to leave anything in; add make_state(prop)")
+    order = getattr(module, "order", None)
+    if order not in (None, *ORDERS):
+        raise PolicyError(f"{name}: order is {shortened(repr(order))}; choose one of {ORDERS}, or leave it out")
+    master = Rule(getattr(module, "get_master", master_rules.contiguous), mstate, combine or {})
+    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), estate, combine or {})
+    return replace(_combined(name, master, edge, parameters), order=order, **more)
 
 
 def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -> Policy:

@@ -50,17 +50,15 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
             raise PolicyError(
                 f"{maker} makes the field {field} of type {values.dtype}; only whole numbers can be split"
             )
-        if how != "local" and not _can_be_sent(values):
+        number = values.dtype.kind in "iu" or values.dtype in (np.float32, np.float64)
+        if how != "local" and not (
+            number and values.dtype.isnative and values.flags.c_contiguous and values.flags.writeable
+        ):
             raise PolicyError(
                 f"{maker} makes the field {field} of type {values.dtype}, strides {values.strides}; only a contiguous, "
                 "writeable array of int, uint, float32 or float64 can be combined"
             )
     return state
-
-
-def _can_be_sent(values: np.ndarray) -> bool:
-    number = values.dtype.kind in "iu" or values.dtype in (np.float32, np.float64)
-    return number and values.dtype.isnative and values.flags.c_contiguous and values.flags.writeable
 
 
 def start_state(make: Callable | None, prop: Any, policy: Policy, comm: MPI.Intracomm) -> tuple[Any, Any]:
@@ -120,7 +118,13 @@ def combine_state(
             width = max(-(-field.size // max(neighbors.size + neighbors.rows, 1)), 1)
             neighbors.exchange_changes(field.reshape(-1, width), known.reshape(-1, width), how == "or", comm)
         elif how == "add" and field.size > MANY:
-            _add_changes(field.reshape(-1), known.reshape(-1), comm)
+            new, old = field.reshape(-1), known.reshape(-1)
+            at = changed_rows(new[:, None], old[:, None])  # of which there is little
+            changes = comm.allgather((at, new[at] - old[at]))
+            for places, more in changes:
+                old[places] += more
+            for places, _ in changes:
+                new[places] = old[places]
         elif how not in ("local", *OF_NODES):
             if how == "add":
                 field -= known
@@ -130,13 +134,3 @@ def combine_state(
             elif how == "split":
                 field[:] = field // comm.size + (comm.rank < field % comm.size)
             known[:] = field
-
-
-def _add_changes(values: np.ndarray, known: np.ndarray, comm: MPI.Intracomm) -> None:
-    """Add what all ranks changed, of which there is little, to what was known. Collective."""
-    at = changed_rows(values[:, None], known[:, None])
-    changes = comm.allgather((at, values[at] - known[at]))
-    for places, more in changes:
-        known[places] += more
-    for places, _ in changes:
-        values[places] = known[places]

@@ -47,7 +47,8 @@ def value_struct(cls: type, methods: Iterable[Callable] = (), inlined: Container
 
     @typeof_impl.register(cls)
     def typeof_struct(value, context):  # type: ignore[no-untyped-def]
-        return StructType(tuple(_type_of(getattr(value, name)) for name in cls.__slots__))  # type: ignore[attr-defined]
+        fields = (getattr(value, name) for name in cls.__slots__)  # type: ignore[attr-defined]
+        return StructType(tuple(types.int64 if isinstance(field, int) else numba.typeof(field) for field in fields))
 
     @register_model(StructType)
     class _Model(models.StructModel):
@@ -107,10 +108,6 @@ def _borrowed(context, builder, field_type, field):  # type: ignore[no-untyped-d
     array.meminfo = cgutils.get_null_value(array.meminfo.type)
     array.parent = cgutils.get_null_value(array.parent.type)
     return array._getvalue()
-
-
-def _type_of(value: Any) -> types.Type:
-    return types.int64 if isinstance(value, int) else numba.typeof(value)
 
 
 def _always(method: Callable) -> Callable:

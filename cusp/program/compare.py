@@ -17,18 +17,8 @@ from cusp.launch import Parser, parse_together, program
 from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy, installed_policies, load_policy
-from cusp.program import report
+from cusp.program import cli, report
 from cusp.program.choose import load_estimates
-from cusp.program.cli import (
-    add_foreign_options,
-    add_policy_options,
-    add_watching,
-    inputs_of,
-    num_parts,
-    num_rate,
-    policy_parameters,
-    positive,
-)
 from cusp.program.foreign import open_graph
 from cusp.program.shares import given_shares
 from cusp.runtime.mpi import MPI
@@ -66,11 +56,12 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument_group("prediction").add_argument
     text = f"predict the time in which all labels change once, of {', '.join(DEMANDS)}, or any other"
     add("--for", dest="purpose", metavar="APP", help=text)
-    add("--hosts", type=positive, default=1, metavar="H", help="hosts that the parts are divided among (default: 1)")
-    add("--cores", type=positive, metavar="C", help="cores of each host (default: those of this one)")
+    text = "hosts that the parts are divided among (default: 1)"
+    add("--hosts", type=cli.positive, default=1, metavar="H", help=text)
+    add("--cores", type=cli.positive, metavar="C", help="cores of each host (default: those of this one)")
     text = "what a host can send, such as 10gbit or 100mbit (default: %(default)s)"
-    add("--link", type=num_rate, default="10gbit", metavar="RATE", help=text)
-    add_watching(parser)
+    add("--link", type=cli.num_rate, default="10gbit", metavar="RATE", help=text)
+    cli.add_watching(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument(
         "--plot", metavar="FILE.png", help="plot replication, balance, traffic and memory (needs matplotlib)"
@@ -85,24 +76,36 @@ def add_subject(parser: argparse.ArgumentParser, ranks: str | None, shown: str) 
     parser.add_argument("--ranks", metavar="P,...", default=ranks, help=text)
     text = "names or files, separated by commas, or all (default: %(default)s)"
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help=text)
-    add_foreign_options(parser.add_argument_group("files of other formats"))
-    add_policy_options(parser)
+    cli.add_foreign_options(parser.add_argument_group("files of other formats"))
+    cli.add_policy_options(parser)
 
 
 def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Compare policies, for any numbers of parts."""
     options = parse_together(comm, make_parser(), argv)
-    check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
+    check_targets(comm, {"--json": options.json, "--plot": options.plot}, cli.inputs_of(options))
     if options.plot:
         check_plot(options.plot, comm)
     with together(comm):
         sizes = numbers_of_parts(options.ranks) if options.ranks else [comm.size]
         compiled = compiled_policies(options, sizes)
-        hosts = _hosts(options, sizes)
+        if options.purpose == "":
+            raise OptionError("--for: expected an algorithm, such as pagerank")
+        if not options.purpose and (options.hosts > 1 or options.cores):
+            raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
+        if options.hosts > min(sizes):
+            raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
+        hosts = Cluster(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
     header, edges = open_graph(comm, options)
     if options.purpose and options.purpose not in DEMANDS:
         report.warn(comm.rank, f"--for {options.purpose}: what it costs was never measured; predicted as {USUAL}")
-    figures = _measure(comm, options, header, edges, compiled, hosts)
+    figures = []
+    for policy, result, seconds, _ in estimates(comm, options, header, edges, compiled):
+        row = {"policy": policy, "seconds": seconds, "cut_edges": result.cut_edges}
+        if options.purpose:
+            row |= {"for": options.purpose, "hosts": hosts.number}
+            row |= predict(result.quality, options.purpose, hosts).figures()
+        figures.append(row | result.quality.summary())
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]
         report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some, options.purpose))
@@ -121,31 +124,14 @@ def numbers_of_parts(text: str) -> list[int]:
     OptionError
     """
     try:
-        ends = [num_parts(number) for number in text.split("..")] if ".." in text else []
+        ends = [cli.num_parts(number) for number in text.split("..")] if ".." in text else []
         powers = [2**power for power in range(15) if ends and ends[0] <= 2**power <= ends[1]]
         if len(ends) > 2 or (ends and not powers):
             raise ValueError("no power of two is between")
-        return powers or [*dict.fromkeys(num_parts(number) for number in text.split(","))]
+        return powers or [*dict.fromkeys(cli.num_parts(number) for number in text.split(","))]
     except (ValueError, argparse.ArgumentTypeError) as error:
         known = "numbers of parts, separated by commas, such as 4,16,64, or the ends of a range, such as 4..64"
         raise OptionError(f"--ranks {shortened(text)}: {known}: {error}") from None
-
-
-def _hosts(options: argparse.Namespace, sizes: list[int]) -> Cluster:
-    """Where the parts are to be.
-
-    Raises
-    ------
-    OptionError
-        More hosts than parts, no name of an algorithm, or no prediction was asked for.
-    """
-    if options.purpose == "":
-        raise OptionError("--for: expected an algorithm, such as pagerank")
-    if not options.purpose and (options.hosts > 1 or options.cores):
-        raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
-    if options.hosts > min(sizes):
-        raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
-    return Cluster(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
 
 
 def compiled_policies(options: argparse.Namespace, sizes: list[int]) -> dict[int, list[CompiledPolicy]]:
@@ -162,26 +148,11 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Policy]:
     names = options.policies.split(",")
     if names == ["all"]:
         names = [name for name, _ in installed_policies() if name != "map" or options.node_map]
-    policies = [load_policy(name, **policy_parameters(options)) for name in names]
+    policies = [load_policy(name, **cli.policy_parameters(options)) for name in names]
     policies = [given_shares(policy, options.shares, parts) for policy in policies]
     for policy in policies:
         policy.grid_for(parts)
     return policies
-
-
-def _measure(
-    comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
-    compiled: dict[int, list[CompiledPolicy]], hosts: Cluster,
-) -> list[dict]:  # fmt: skip
-    """A row for each policy and number of parts; its seconds are without compilation. Collective."""
-    figures = []
-    for policy, result, seconds, _ in estimates(comm, options, header, edges, compiled):
-        row = {"policy": policy, "seconds": seconds, "cut_edges": result.cut_edges}
-        if options.purpose:
-            row |= {"for": options.purpose, "hosts": hosts.number}
-            row |= predict(result.quality, options.purpose, hosts).figures()
-        figures.append(row | result.quality.summary())
-    return figures
 
 
 def estimates(

@@ -16,7 +16,8 @@ def about_partition(policy: Policy, quality: Quality) -> list[str]:
     """Hints about how a graph was divided."""
     ranks = quality.masters.size
     found = []
-    if ranks >= MANY_PARTNERS and uses_grid(policy) and 1 in policy.grid_for(ranks):
+    uses_grid = any({"rows", "columns"} & attributes_used(rule) for rule in (policy.master, policy.edge))
+    if ranks >= MANY_PARTNERS and uses_grid and 1 in policy.grid_for(ranks):
         squarest = replace(policy, grid=None).grid_for
         better = " or ".join(f"{near} ({'x'.join(map(str, squarest(near)))})" for near in (ranks - 1, ranks + 1))
         found.append(
@@ -56,8 +57,3 @@ def about_run(quality: Quality, edges: int, local: int, cores: int) -> list[str]
             f"{cores} sends none"
         ]
     return []
-
-
-def uses_grid(policy: Policy) -> bool:
-    """Whether a rule looks at the rows and columns of the grid."""
-    return any({"rows", "columns"} & attributes_used(rule) for rule in (policy.master, policy.edge))

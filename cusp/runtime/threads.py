@@ -258,15 +258,13 @@ for _threads in _pool, _calls:
     os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of these threads
 
 
-def ordered_map(
-    function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None
-) -> Iterator[Result]:
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield ``function(item)`` in the order of the items.
 
     At most ``threads + 1`` results are in progress or waiting. The calling thread consumes ``items`` and gets
     the first exception of a call. A single item needs no thread: starting one takes longer than a small graph.
     """
-    threads = threads or num_threads()
+    threads = num_threads()
     items = iter(items)
     first = list(islice(items, 2))
     if len(first) < 2:

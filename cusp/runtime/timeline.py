@@ -228,19 +228,3 @@ class Stopwatch:
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
-
-
-class Interval:
-    """Whether so many seconds have passed since it was made, or restarted."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin anew."""
-        self._began = time.perf_counter()
-
-    def passed(self) -> bool:
-        """Whether they have."""
-        return time.perf_counter() - self._began >= self._seconds

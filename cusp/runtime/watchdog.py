@@ -77,7 +77,11 @@ def _watch(seconds: float | None, end: Callable[[], object] | None) -> None:
             seen, since = _Progress.steps, now
         elif now - since >= limit and end:
             progress.stop()
-            progress.error(prefixed(f"error: --timeout {limit:g}: no progress for that many seconds {_where()}"))
+            frame, line = _main_thread(), "?"
+            if frame:
+                line = f"{_file(frame)}:{frame.f_lineno} ({frame.f_code.co_name}), called from {caller(frame)}"
+            where = f'in the phase "{_Progress.phase}", after {_Progress.steps} steps, at {line}'
+            progress.error(prefixed(f"error: --timeout {limit:g}: no progress for that many seconds {where}"))
             time.sleep(SPEAK)
             end()
         elif now - since >= limit and (where := _waits()):
@@ -118,11 +122,3 @@ def _called(frame: FrameType) -> str:
 
 def _file(frame: FrameType) -> str:
     return frame.f_code.co_filename.removeprefix(f"{ROOT}/")
-
-
-def _where() -> str:
-    """Phase, steps and the line of Python that the main thread is at."""
-    frame, line = _main_thread(), "?"
-    if frame:
-        line = f"{_file(frame)}:{frame.f_lineno} ({frame.f_code.co_name}), called from {caller(frame)}"
-    return f'in the phase "{_Progress.phase}", after {_Progress.steps} steps, at {line}'

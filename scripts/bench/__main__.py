@@ -21,19 +21,8 @@ import sys
 from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, hosts, pays, quality, samples, start
 from scripts.bench.ladder import bench as ladder
 
-BENCHMARKS = {
-    "cpu": cpu,
-    "first-hour": first_hour,
-    "cores": cores,
-    "quality": quality,
-    "pays": pays,
-    "hosts": hosts,
-    "samples": samples,
-    "start": start,
-    "compare-trees": compare_trees,
-    "gpu": gpu,
-    "ladder": ladder,
-}
+MODULES = (cpu, first_hour, cores, quality, pays, hosts, samples, start, compare_trees, gpu)
+BENCHMARKS = {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in MODULES} | {"ladder": ladder}
 
 
 def main() -> int:

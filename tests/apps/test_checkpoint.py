@@ -290,6 +290,7 @@ def test_a_disk_that_fills_up_on_one_rank(rank_by, comm, shared_tmp, monkeypatch
         patched.setattr(dataset_writer, "write_at", fail_later)
         with pytest.raises(OutputError, match="run.ckpt: cannot be written: No space left on device; free some space"):
             rank_by(GRAPH, every=1e-9)
+    comm.Barrier()  # what the first rank had begun to write is removed
     assert [path.name for path in shared_tmp.iterdir()] == ["run.ckpt"]
     comm.Barrier()
     found = rank_by(GRAPH)

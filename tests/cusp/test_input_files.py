@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cusp.apps.maze import read_maze
+from cusp.apps.run.checkpoint import _content
 from cusp.apps.run.cli import weights_of
-from cusp.apps.run.marks import _content
 from cusp.commands.draw_trace import read_events
 from cusp.commands.plot_rows import read_rows
 from cusp.errors import GraphFileError, InputError

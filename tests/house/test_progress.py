@@ -14,9 +14,9 @@ import spawn
 
 from cusp.apps.library import betweenness, partition_graph
 from cusp.apps.shared.graphs import whole_graph
-from cusp.launch import say
 from cusp.program import report
 from cusp.runtime import progress
+from cusp.runtime.progress import error as say
 from scripts import mpirun
 
 

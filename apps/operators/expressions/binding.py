@@ -57,7 +57,9 @@ class Binding:
         self._values = {name: self._value_of(name, given[name]) for name in sorted(given)}
         weight = part.weights is not None and part.weights.dtype
         read = [value for name, value in self._values.items() if name in names and np.ndim(value)]
-        self.reads_itself = any(_share_memory(self.label.values, value) for value in read)
+        own = self.label.values
+        host = isinstance(own, np.ndarray)
+        self.reads_itself = any(own is value or (host and np.may_share_memory(own, value)) for value in read)
         types = map(_type_of, self._values.values())
         self.types = (self.label.reduction, self.label.values.dtype, self.reads_itself, weight, *types)
         self._used = sorted(names)
@@ -251,7 +253,3 @@ def _type_of(value: Any) -> Any:
     if value is None or np.ndim(value):
         return None if value is None else value.dtype
     return number(value).kind
-
-
-def _share_memory(one: Any, other: Any) -> bool:
-    return one is other or (isinstance(one, np.ndarray) and np.may_share_memory(one, other))

@@ -51,21 +51,16 @@ def settled_paths(
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     if not (pays and exact):
         return None
-    differences = _asymmetry(part, weights)
+    difference = cp.zeros(1, np.uint64)  # the sum over ranks is 0 where every edge and its reverse have the same weight
+    kernel = load(SORTED, VALUE="int", WEIGHT=c_type(weights.dtype)).weight_asymmetry
+    kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, difference)
+    differences = read(difference).view(np.int64)[0]
     if (differences if way == "whole" else sync.total(differences)[0]) != 0:
         return None
     by_weight = _sort_rows(part, weights)
     if way == "whole" or (way == "peers" and sync.plan.src.empty):
         return SettledPaths(part, sync, way, dtype, by_weight)
     return SettledSteps(part, dtype, by_weight)
-
-
-def _asymmetry(part: Partition, weights: Any) -> Any:
-    """A number of each rank whose sum is 0 where every edge and its reverse have the same weight."""
-    total = cp.zeros(1, np.uint64)
-    kernel = load(SORTED, VALUE="int", WEIGHT=c_type(weights.dtype)).weight_asymmetry
-    kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
-    return read(total).view(np.int64)[0]
 
 
 def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:

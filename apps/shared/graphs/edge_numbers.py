@@ -34,16 +34,11 @@ def _numbers(host: Partition, comm: MPI.Intracomm) -> np.ndarray:
         rows.nodes[:] %= host.num_nodes
     whole = gather_rows([*arrived], host.num_masters, np.int64, np.int64, marks is not None)
     order_rows(*whole, np.empty(0, np.int64), ALL_BITS, by_marks=False)
-    numbers, firsts = np.empty(host.num_local_edges, np.int64), _first_numbers(host, comm)
+    _, degrees = in_gid_order(host, host.degrees, comm)
+    before = np.cumsum(degrees) - degrees + sum(comm.allgather(int(degrees.sum()))[: comm.rank])
+    firsts = at_gids(before, host.gids[: host.num_masters], host.num_nodes, comm)  # how many edges others have first
+    numbers = np.empty(host.num_local_edges, np.int64)
     for rank, found in enumerate(all_to_all(comm, find_places(arrived, *whole, firsts))):
         first, last = nodes_of_rank(host, rank)
         numbers[host.offsets[first] : host.offsets[last]] = found
     return numbers
-
-
-def _first_numbers(host: Partition, comm: MPI.Intracomm) -> np.ndarray:
-    """(masters,) int64: how many edges there are of nodes before each. Collective."""
-    _, degrees = in_gid_order(host, host.degrees, comm)
-    before = sum(comm.allgather(int(degrees.sum()))[: comm.rank])
-    slab = np.cumsum(degrees) - degrees + before
-    return at_gids(slab, host.gids[: host.num_masters], host.num_nodes, comm)

@@ -137,11 +137,11 @@ def share_out(graph: Partition, places: Any, comm: MPI.Intracomm) -> Shares:
     return Shares(graph, index, here, *rows, *in_rows, taken, given)
 
 
-def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
-    """Rows of other ranks to whose nodes edges here lead, in rounds of about ``capacity`` entries. Collective.
+def rows_of_others(shares: Shares, comm: MPI.Intracomm) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows of other ranks to whose nodes edges here lead, in rounds of so many entries as suit the device. Collective.
 
     Entries that do not occur here are left out. Ranks say once which rows they need, and in each round every rank gets
-    the next few of them from every other rank. ``capacity`` depends on the device, if it is not given.
+    the next few of them from every other rank.
 
     Yields
     ------
@@ -156,7 +156,7 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = N
     needed = xp.flatnonzero(elsewhere & (shares.in_ends > shares.in_begins)).astype(np.int32)
     needed, ends = _by_holder(needed, shares.places[needed], comm)
     requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
-    own, capacity = (shares.begins, shares.ends, shares.targets), capacity or ops.ROWS_AT_ONCE
+    own, capacity = (shares.begins, shares.ends, shares.targets), ops.ROWS_AT_ONCE
     rounds = [runs_of_rows(shares.ends[rows] - shares.begins[rows], capacity // comm.size) for rows in requested]
     begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):

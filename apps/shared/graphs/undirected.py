@@ -78,8 +78,10 @@ def as_undirected(part: Partition, comm: MPI.Intracomm, weights: bool = True) ->
     weights : bool
         Keep weights, if there are any.
     """
-    weighted = weights and part.weights is not None
-    if comm.allreduce(not weighted and _is_undirected(part), MPI.LAND):
+    weighted, ops = weights and part.weights is not None, backend(Undirected, part.device)
+    complete = part.symmetric and int(part.offsets[part.num_masters]) == part.num_local_edges
+    undirected = not weighted and complete and ops.rows_are_simple(part.offsets, part.targets)
+    if comm.allreduce(undirected, MPI.LAND):
         return replace(part, weights=None)
     tables = [(part.offsets, part.targets, part.weights if weighted else None)]
     if weighted or not part.symmetric:
@@ -128,13 +130,6 @@ def _gather_rows(
 
 def _as_floats(weights: Any) -> Any:
     return None if weights is None else weights.astype(np.float64)
-
-
-def _is_undirected(part: Partition) -> bool:
-    """Whether this rank has what :func:`as_undirected` would make of it."""
-    ops = backend(Undirected, part.device)
-    complete = part.symmetric and int(part.offsets[part.num_masters]) == part.num_local_edges
-    return complete and ops.rows_are_simple(part.offsets, part.targets)
 
 
 def nodes_of(part: Partition) -> Any:

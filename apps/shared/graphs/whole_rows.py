@@ -19,11 +19,7 @@ from cusp.partition import Csc, transpose
 from cusp.runtime.devices import backend, device_of, move
 from cusp.runtime.mpi import MPI
 
-UNIFORM, WEIGHT, TIME = (
-    "uniform",
-    "weight",
-    "time",
-)  # what decides about an edge: nothing, its weight as a share or time
+UNIFORM, WEIGHT, TIME = "uniform", "weight", "time"  # what decides about an edge: nothing, its weight as share or time
 
 
 @dataclass(frozen=True)
@@ -147,7 +143,9 @@ def _gather(part: Partition, comm: MPI.Intracomm, by: str, incoming: bool, numbe
     *_, known = gather(numbers) if numbers is not None else (np.empty(0, np.int64),)
     offsets, ends, marks = gather(marks)
     order_rows(offsets, ends, marks, known, bits, by == TIME)
-    weights = None if csc.weights is None or by == UNIFORM else _as_weights(marks, csc.weights.dtype)
+    weights = None
+    if csc.weights is not None and by != UNIFORM:
+        weights = marks if kind_of(csc.weights.dtype) == np.int64 else _turned(marks).view(np.float64)
     if weights is not None and by == WEIGHT:
         marks = np.empty_like(marks)
         add_shares(offsets, weights, marks)
@@ -185,11 +183,6 @@ def kind_of(dtype: np.dtype) -> np.dtype:
 def as_marks(values: np.ndarray) -> np.ndarray:
     """(n,) int64 in the same order as some numbers (n,) of that type or float64: the bits of floats, turned below 0."""
     return values if values.dtype == np.int64 else _turned((values + 0.0).view(np.int64))  # without -0
-
-
-def _as_weights(marks: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What they were made of."""
-    return marks if kind_of(dtype) == np.int64 else _turned(marks).view(np.float64)
 
 
 def _turned(bits: np.ndarray) -> np.ndarray:

@@ -62,7 +62,11 @@ def write_pyg(
         "edge_feats": {"global_id": graph["edge_id"], "feats": known | _rows(edges or {}, graph["edge_id"])},
     }
     files = {f"part_{comm.rank}/{name}": content for name, content in files.items()}
-    maps = {"node_map": _map_of_nodes(part, comm), "edge_map": _map_of_edges(part, graph["edge_id"], comm)}
+    _, ranks = in_gid_order(part, np.full(part.num_masters, part.rank, np.int64), comm)
+    map_of_edges = np.empty(part.num_edges if comm.rank == 0 else 0, np.int64)
+    for rank, some in enumerate(_on_first(graph["edge_id"], comm)):
+        map_of_edges[some] = rank
+    maps = {"node_map": np.concatenate(_on_first(ranks, comm)), "edge_map": map_of_edges}  # each (size,) int64: ranks
     with together(comm):
         for name, content in (files | maps if comm.rank == 0 else files).items():
             with whole_file(Path(folder, f"{name}.pt")) as file:
@@ -93,20 +97,6 @@ def _in_edges(part: Partition, comm: MPI.Intracomm) -> tuple[dict[str, np.ndarra
     order = np.lexsort((numbers, targets))
     weights = None if whole.weights is None else to_host(whole.weights)[order]
     return {"edge_id": numbers[order], "row": ends[order], "col": targets[order]}, weights
-
-
-def _map_of_nodes(part: Partition, comm: MPI.Intracomm) -> np.ndarray:
-    """(nodes,) int64 on rank 0: the rank of each master. Collective."""
-    _, ranks = in_gid_order(part, np.full(part.num_masters, part.rank, np.int64), comm)
-    return np.concatenate(_on_first(ranks, comm))
-
-
-def _map_of_edges(part: Partition, numbers: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
-    """(edges,) int64 on rank 0: the rank that has each edge. Collective."""
-    ranks = np.empty(part.num_edges if comm.rank == 0 else 0, np.int64)
-    for rank, some in enumerate(_on_first(numbers, comm)):
-        ranks[some] = rank
-    return ranks
 
 
 def _on_first(values: np.ndarray, comm: MPI.Intracomm) -> list[np.ndarray]:
