@@ -27,8 +27,7 @@ from cusp.program.cli import between
 from cusp.runtime.devices import xp_of
 
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
-LEAST_SHARE = 1e-2  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
-PATIENCE = 2  # sweeps that gain less, until a level ends
+LEAST_SHARE = 0.05  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
 MOST_SWEEPS = 100
 LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
 CLIMBS = 2  # of Leiden, as in igraph
@@ -123,11 +122,10 @@ def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
         moved = sweep_once(climb.moving, seed + climb.sweeps)
         climb.sweeps += 1
         reached = climb.moving.modularity
-        if reached >= climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start)):
-            climb.grown = climb.sweeps
+        enough = climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start))
         if reached > climb.reached:
             climb.best, climb.reached = climb.moving.label.values.copy(), reached
-        if moved == 0 or climb.sweeps - climb.grown >= PATIENCE:
+        if moved == 0 or reached < enough:
             break
         keep()
 

@@ -16,7 +16,7 @@ from gluon.label import Label
 
 Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
-REALS, WHOLE = ("start", "reached"), ("before", "sweeps", "grown")  # of a Climb
+REALS, WHOLE = ("start", "reached"), ("before", "sweeps")  # of a Climb
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Climb:
         Modularity before the level, and that of the best.
     before : int
         How often Leiden has climbed up all levels.
-    sweeps, grown : int
-        How many there were, and which one was the last to gain much: the first if none did.
+    sweeps : int
+        How many there were.
     """
 
     moving: Moving
@@ -43,7 +43,6 @@ class Climb:
     reached: float
     before: int = 0
     sweeps: int = 0
-    grown: int = 1
 
 
 def begin(level: Level, label: Label, before: int = 0) -> Climb:
