@@ -129,12 +129,13 @@ def test_take_apart(comm, shared_tmp):
     pairs = [(v, v + 1) for v in range(399) if v % 57] + [(v, v + 2) for v in range(400, 440)]
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.make(450, pairs)), "oec", comm)
     graph, sync = as_undirected(part, comm), parts.make_sync(part)
-    level = levels.make_level(graph, move(np.zeros(graph.num_masters), graph.device), sync, 1.0)
+    level = levels.make_level(graph, sync, 1.0)
     label = levels.new_label(level)
     name = comm.allreduce(int(to_host(label.masters()).min(initial=2**60)), ranks.MPI.MIN)
-    moves = [(level, levels.label_of(level, name).values)]
+    label.values[...] = name
+    moves = [(level, label.values)]
     take_apart(moves, seed=1)
-    label = parts.gather(graph, to_host(levels.smallest_members(level, come_down(moves))))
+    label = parts.gather(graph, to_host(levels.smallest_members(level, levels.number(level, come_down(moves)))))
     oracle = networkx.Graph(pairs)
     oracle.add_nodes_from(range(450))
     expected = {min(nodes): nodes for nodes in networkx.connected_components(oracle)}

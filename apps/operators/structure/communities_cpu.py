@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.structure.sweep_cpu import best_community, settle_row, sweep
+from cusp.apps.operators.structure.sweep_cpu import best_community, settle_row
+from cusp.apps.operators.structure.sweep_cpu import sweep as sweep  # of the interface
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned

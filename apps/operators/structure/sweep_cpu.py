@@ -79,12 +79,14 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
 def _plan(of: Sweep) -> Graph:
     size, none = of.strengths.size, np.empty(0)
     threads = threads_for(size + of.targets.size)
+    offsets, targets, gids, numbers, seen = unsigned(of.offsets, of.targets, of.gids, of.numbers, of.seen)
+    within, wholes, outward = of.inside or (none, none, none)
     return Graph(
-        *unsigned(of.offsets, of.targets), of.weights, *unsigned(of.gids), of.strengths,
-        unsigned(of.numbers, of.seen), of.totals, np.empty(size) if of.inside else of.totals, of.states,
-        *(of.inside or (none, none, none)), float(of.share), float(of.scale),
-        np.empty(size, np.uint8), np.empty(size, np.uint32), np.empty((threads, teams.LINE)),
-        np.empty((threads, size)), np.empty((threads, size), np.uint32), np.ones(threads, np.bool_),
+        offsets=offsets, targets=targets, weights=of.weights, gids=gids, strengths=of.strengths, sides=(numbers, seen),
+        totals=of.totals, known=np.empty(size) if of.inside else of.totals, states=of.states,
+        within=within, wholes=wholes, outward=outward, share=float(of.share), scale=float(of.scale),
+        turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
+        to=np.empty((threads, size)), touched=np.empty((threads, size), np.uint32), fresh=np.ones(threads, np.bool_),
     )  # fmt: skip
 
 
@@ -271,8 +273,8 @@ def best_community(  # type: ignore[no-untyped-def]
 ):
     """The community that a row chooses, see ``moves``. Places are unsigned, here and below.
 
-    ``to`` has the weight from the row to each community, 0 before and after. ``touched`` has room for as many of them as
-    there are edges, since one to which an edge of weight 0 leads may be there twice, which changes nothing.
+    ``to`` has the weight from the row to each community, 0 before and after. ``touched`` has room for as many of them
+    as there are edges: one to which an edge of weight 0 leads may be there twice, which changes nothing.
     """
     weighted, own, strength, count = weights.size > 0, numbers[row], strengths[row], 0
     for edge in range(offsets[row], offsets[row + np.uint64(1)]):
