@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
+from cusp.apps.operators.interfaces import SMALL
+from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities import kept
@@ -167,14 +169,18 @@ def communities(
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
     graph = levels.round_weights(graph, sync)
-    level = levels.make_level(graph, sync, resolution)
+    most = SMALL if checkpoint is None and way_of(("copies",), graph, sync) == "copies" else 0
+    level = levels.make_level(graph, sync, resolution, most)
     names, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     groups = levels.number(level, names)
     figures = {
         "modularity": levels.modularity(level, groups),
         "communities": levels.count_communities(level, groups),
     }
-    return Answer({"community": levels.smallest_members(level, groups)}, None, sweeps, figures)
+    found = levels.smallest_members(level, groups)
+    if level.names is not None:
+        found = found[level.graph.lid_map.lids(graph.gids[: graph.num_masters])]
+    return Answer({"community": found}, None, sweeps, figures)
 
 
 def _refuse_unfit(graph: Partition, sync: Sync) -> None:

@@ -28,6 +28,12 @@ from cusp.runtime.devices import backend, move, to_host
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
+@pytest.fixture(autouse=True)
+def few_copies(monkeypatch):
+    """Ranks share graphs out, though these are small, and go on alone at higher levels."""
+    monkeypatch.setattr("cusp.apps.communities.SMALL", 200)
+
+
 def from_networkx(made: networkx.Graph) -> graphs.Graph:
     """A graph that has each edge in one direction."""
     return graphs.make(made.number_of_nodes(), made.edges, np.ones(made.number_of_edges(), np.int64))
@@ -168,8 +174,11 @@ def test_label_propagation_finds_several(comm, shared_tmp):
 @pytest.mark.mpi
 @algorithms
 @pytest.mark.parametrize("floats", [False, True])
-def test_any_ranks_agree(comm, shared_tmp, algorithm, floats):
-    """The answer of one rank on the CPU, whatever the policy, also with weights whose sums would have to be rounded."""
+def test_any_ranks_agree(comm, shared_tmp, monkeypatch, algorithm, floats):
+    """The answer of one rank on the CPU, whatever the policy, also with weights whose sums would have to be rounded.
+
+    And whether ranks share out all levels, some, or none.
+    """
     graph = graphs.random_directed(300, 900, seed=6)
     if floats:
         graph = graph._replace(weights=np.random.default_rng(8).integers(1, 4, 900) / 10)
@@ -180,7 +189,8 @@ def test_any_ranks_agree(comm, shared_tmp, algorithm, floats):
     expected = communities(alone, parts.Sync(plan, ranks.MPI.COMM_SELF), algorithm).on_host()
     by_gid = np.empty(graph.num_nodes, np.int64)
     by_gid[alone.gids] = expected.labels["community"]
-    for policy in ("oec", "mixed"):
+    for policy, most in ("oec", 0), ("mixed", 1000), ("cvc", 1 << 20):
+        monkeypatch.setattr("cusp.apps.communities.SMALL", most)
         part = parts.partition_graph(path, parts.policy_of(policy), comm)
         answer = communities(part, parts.make_sync(part), algorithm).on_host()
         np.testing.assert_array_equal(parts.gather(part, answer.labels["community"]), by_gid)

@@ -19,6 +19,7 @@ from cusp.lid_map import map_lids
 from cusp.partition import transpose
 from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.exchange import pieces
+from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 
 
@@ -42,6 +43,10 @@ class Level:
         Strengths of all nodes of all ranks.
     resolution : float
         How much the weight that chance would put inside communities counts in their modularity.
+    most : int
+        Edges up to which each rank has a copy of a level, and goes on alone: all do the same from there on.
+    names : (masters,) int64, or None
+        Of a copy: what its nodes are called where ranks share them out. They are in the order of these ranks.
     """
 
     graph: Partition
@@ -51,6 +56,8 @@ class Level:
     strengths: Any
     total: float
     resolution: float
+    most: int
+    names: Any = None
 
     @property
     def xp(self) -> Any:
@@ -108,7 +115,7 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
     return replace(graph, weights=xp.rint(xp.ldexp(weights, 52 - int(np.frexp(total)[1]))))
 
 
-def make_level(graph: Partition, sync: Sync, resolution: float) -> Level:
+def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -> Level:
     """The first level, of an undirected graph. Collective."""
     xp = xp_of(graph.device)
     before, weights = graph.offsets[: graph.num_masters + 1], xp.empty(0, np.float64)
@@ -117,12 +124,46 @@ def make_level(graph: Partition, sync: Sync, resolution: float) -> Level:
         before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
     strengths = sizes_of(before).astype(np.float64)
     (whole,) = sync.total(total_of_floats(strengths))
-    return Level(graph, _sync_of(graph, sync), weights, xp.zeros_like(strengths), strengths, whole, resolution)
+    loops = xp.zeros_like(strengths)
+    return _copied(Level(graph, _sync_of(graph, sync), weights, loops, strengths, whole, resolution, most))
 
 
 def _sync_of(graph: Partition, sync: Sync) -> Sync:
     """A sync for the nodes of a level. Collective."""
     return Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
+
+
+def _copied(level: Level) -> Level:
+    """A copy of a small level, the same on all ranks, or the level itself. Collective."""
+    graph, xp, sync = level.graph, level.xp, level.sync
+    if level.alone or sync.total(graph.targets.size)[0] > level.most:
+        return level
+    own = graph.num_masters
+    offsets = offsets_of(of_all_ranks(level, sizes_of(graph.offsets[: own + 1])))
+    gids, targets, names = (
+        of_all_ranks(level, each) for each in (graph.gids[:own], take(graph.gids, graph.targets), nodes_of(graph)[:own])
+    )
+    weights, loops, strengths = (of_all_ranks(level, each) for each in (level.weights, level.loops, level.strengths))
+    lid_map = map_lids(graph.num_nodes, gids)
+    whole = replace(
+        graph, rank=0, num_ranks=1, num_masters=gids.size, mirror_starts=np.full(2, gids.size), gids=gids,
+        offsets=offsets, targets=lid_map.lids(targets).astype(np.int32, copy=False), weights=weights,
+        has_in=xp.zeros(0, np.bool_), degrees=xp.zeros(0, np.int64), lid_map=lid_map, csc=None,
+    )  # fmt: skip
+    alone = Sync(make_plan(whole, MPI.COMM_SELF), MPI.COMM_SELF)
+    return Level(whole, alone, weights, loops, strengths, level.total, level.resolution, level.most, names)
+
+
+def of_all_ranks(level: Level, values: Any) -> Any:
+    """What each rank has, in the order of the ranks. Collective."""
+    build, comm = backend(Build, level.graph.device), level.sync.comm
+    return build.xp.concatenate(build.all_to_all(comm, [values] * comm.size))
+
+
+def of_this_rank(level: Level, copy: Level) -> Any:
+    """Those nodes of a copy that would be this rank's if it was shared out like a level."""
+    size = level.graph.num_nodes
+    return copy.names[copy.names // size == level.graph.rank] % size
 
 
 def sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
@@ -265,8 +306,9 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     )  # fmt: skip
     if not level.alone:
         whole = join_rows(whole, [(offsets, ends, weights)], level.sync.comm)
-    sums = loops[named], strengths[named]
-    return Level(whole, _sync_of(whole, level.sync), whole.weights, *sums, level.total, level.resolution)
+    facts = loops[named], strengths[named], level.total, level.resolution, level.most
+    names = None if level.names is None else level.names[named]
+    return _copied(Level(whole, _sync_of(whole, level.sync), whole.weights, *facts, names))
 
 
 def smallest_members(level: Level, groups: LocalCommunities) -> Any:

@@ -67,7 +67,10 @@ def compose(moves: Moves) -> Any:
     names = values[: above.graph.num_masters]
     for below, values in reversed(moves[:-1]):
         groups = number(below, values)
-        names = take(get_from_owners(above, groups.names, names), groups.numbers[: below.graph.num_masters])
+        nodes = groups.names
+        if above.alone and not below.alone:
+            nodes, names = nodes % below.graph.num_nodes, take(above.names, above.graph.lid_map.lids(names))
+        names = take(get_from_owners(above, nodes, names), groups.numbers[: below.graph.num_masters])
         above = below
     return names
 

@@ -75,5 +75,8 @@ def take_along(level: Level, values: Any, refined: Any, above: Level) -> Any:
     own, ranks, size = level.graph.num_masters, level.sync.comm.size, level.graph.num_nodes
     keys = refined[:own] % size * ranks + refined[:own] // size
     least = levels.least_of_members(level, levels.number(level, values), keys)
+    if above.alone and not level.alone:
+        places = level.graph.lid_map.lids(levels.of_this_rank(level, above))
+        return levels.of_all_ranks(level, (least // ranks)[places])
     places = level.graph.lid_map.lids(above.graph.gids[: above.graph.num_masters])
     return levels.everywhere(above, (least % ranks * size + least // ranks)[places])
