@@ -14,7 +14,7 @@ import numpy as np
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Sweep
 from cusp.kernels.atomics import atomic_add
-from cusp.kernels.bits import unsigned
+from cusp.kernels.bits import prefetch, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, in_parallel, threads_for
 
@@ -23,6 +23,7 @@ SHARE = 2  # of their entries, blocks or rows: what a thread takes at least
 TURN, BEGIN, END = range(teams.FACTS, teams.FACTS + 3)  # of the moves in the turn before
 FILLED = teams.SUMS  # moves of this sweep
 BLOCK = 64  # masters that are only looked at for restless ones
+AHEAD, FIRST = 2, 4  # how many rows earlier memory is asked for what the first edges of one lead to
 
 
 class Graph(NamedTuple):
@@ -194,9 +195,11 @@ def _look(team, number, first, last, lot, graph):  # type: ignore[no-untyped-def
         graph.fresh[number] = False
     rows, found, size = np.empty(BLOCK, np.uint32), np.empty(teams.BUFFER, np.uint32), 0
     for block in range(first, last):
-        for place in range(_list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)):
+        count = _list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)
+        for place in range(count):
             row = rows[place]
             graph.states[row] = 0
+            _ask_for(rows[min(place + AHEAD, count - 1)], numbers, to, graph)
             if graph.within.size > 0 and not _may_merge(row, graph):
                 continue
             choice = best_community(
@@ -211,6 +214,16 @@ def _look(team, number, first, last, lot, graph):  # type: ignore[no-untyped-def
             teams.append(team, FILLED, found, size, graph.moved)
             size = 0
     teams.append(team, FILLED, found, size, graph.moved)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ask_for(row, numbers, to, graph):  # type: ignore[no-untyped-def]
+    """Short rows wait for memory most: what one chooses is hard to foretell, so the next cannot begin before."""
+    begin = graph.offsets[row]
+    for edge in range(begin, min(begin + np.uint64(FIRST), graph.offsets[row + np.uint32(1)])):
+        community = numbers[graph.targets[edge]]
+        prefetch(graph.known, community)
+        prefetch(to, community)
 
 
 @njit(cache=True, nogil=True, inline="always")
