@@ -23,6 +23,7 @@ from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
+from cusp.runtime import threads
 from cusp.runtime.devices import backend, move, to_host
 
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -196,6 +197,21 @@ def test_any_ranks_agree(comm, shared_tmp, monkeypatch, algorithm, floats):
         np.testing.assert_array_equal(parts.gather(part, answer.labels["community"]), by_gid)
         assert answer.rounds == expected.rounds
         assert answer.figures == (pytest.approx(expected.figures) if floats else expected.figures)
+
+
+@algorithms
+def test_any_threads_agree(algorithm):
+    """They share even small jobs here."""
+    graph, found = graphs.random_directed(400, 2000, seed=3), []
+    made = partition_graph((graph.sources, graph.targets, graph.weights), num_nodes=400, device=parts.DEVICE)
+    with threads.ranges_of_any_size():
+        for number in (1, 2, 5):
+            threads.use_threads(number)
+            found.append(library.communities(made, algorithm=algorithm))
+    threads.use_threads(None)
+    for answer in found[1:]:
+        np.testing.assert_array_equal(answer.community, found[0].community)
+        assert answer.modularity == found[0].modularity
 
 
 def best_by_dictionary(row, offsets, targets, weights, numbers, strengths, totals, priorities, scale) -> int:

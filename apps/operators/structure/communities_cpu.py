@@ -4,13 +4,40 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.structure.sweep_cpu import best_community, settle_row
-from cusp.apps.operators.structure.sweep_cpu import sweep as sweep  # of the interface
+from cusp.apps.operators import team_cpu as teams
+from cusp.apps.operators.structure.interfaces import Sweep
+from cusp.apps.operators.structure.sweep_cpu import Graph, best_community, settle_row, take_part
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, row_ranges, row_spans
+from cusp.runtime.threads import few, in_parallel, row_ranges, row_spans, threads_for
+
+
+def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
+    if not of.kept:
+        of.kept.append(_plan(of, len(lots)))
+    graph = of.kept[0]
+    graph.draws[:] = factor, *lots
+    threads = len(graph.gains)
+    team = teams.make_team(threads - 1)
+    in_parallel(lambda number: take_part(team, number, few(), graph), [(number,) for number in range(threads)])
+    return int(team[teams.SUMS]), float(graph.gains[:, 0].sum())
+
+
+def _plan(of: Sweep, turns: int) -> Graph:
+    size, none = of.strengths.size, np.empty(0)
+    threads = threads_for(size + of.targets.size)
+    offsets, targets, gids, numbers, seen = unsigned(of.offsets, of.targets, of.gids, of.numbers, of.seen)
+    within, wholes, outward = of.inside or (none, none, none)
+    return Graph(
+        offsets=offsets, targets=targets, weights=of.weights, gids=gids, strengths=of.strengths, sides=(numbers, seen),
+        totals=of.totals, known=np.empty(size) if of.inside else of.totals, states=of.states,
+        within=within, wholes=wholes, outward=outward, share=float(of.share), scale=float(of.scale),
+        turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
+        to=np.zeros((threads, size)), touched=np.empty((threads, size), np.uint32),
+        draws=np.empty(1 + turns, np.uint64),
+    )  # fmt: skip
 
 
 def moves(

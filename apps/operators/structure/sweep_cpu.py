@@ -12,21 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
-from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Sweep
+from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS
 from cusp.kernels.atomics import atomic_add
-from cusp.kernels.bits import unsigned
+from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import few, in_parallel, threads_for
 
-CLOSE, LOOK, SETTLE = range(3)  # jobs
+DRAW, CLOSE, LOOK, SETTLE = range(4)  # jobs
 SHARE = 2  # of their entries, blocks or rows: what a thread takes at least
 TURN, BEGIN, END = range(teams.FACTS, teams.FACTS + 3)  # of the moves in the turn before
 FILLED = teams.SUMS  # moves of this sweep
 BLOCK = 64  # masters that are only looked at for restless ones
+AHEAD, FIRST = 2, 4  # how many rows earlier memory is asked for what the first edges of one lead to
 
 
 class Graph(NamedTuple):
-    """What all threads share: see :class:`Sweep`, and ``moves`` in interfaces.py.
+    """What all threads share: see ``Sweep`` and ``moves`` in interfaces.py. Integers are unsigned.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Graph(NamedTuple):
     gains : (threads, 8) float64
         The first of each line is of one thread.
     to, touched : (threads, masters) float64, (threads, masters) uint32
-        Of each thread, for :func:`best_community`.
-    fresh : (threads,) bool
-        Whether a thread has not come to its table yet.
+        Of each thread, for :func:`best_community`; memory that it touches first.
+    draws : (1 + turns,) uint64
+        Of this sweep: the factor, and the lot of each turn.
     """
 
     offsets: np.ndarray
@@ -63,98 +63,75 @@ class Graph(NamedTuple):
     gains: np.ndarray
     to: np.ndarray
     touched: np.ndarray
-    fresh: np.ndarray
-
-
-def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
-    if not of.kept:
-        of.kept.append(_plan(of))
-    graph = of.kept[0]
-    threads, given = len(graph.fresh), (few(), np.uint64(factor), np.array(lots, np.uint64), graph)
-    team = teams.make_team(threads - 1)
-    in_parallel(lambda number: _take_part(team, number, *given), [(number,) for number in range(threads)])
-    return int(team[FILLED]), float(graph.gains[:, 0].sum())
-
-
-def _plan(of: Sweep) -> Graph:
-    size, none = of.strengths.size, np.empty(0)
-    threads = threads_for(size + of.targets.size)
-    offsets, targets, gids, numbers, seen = unsigned(of.offsets, of.targets, of.gids, of.numbers, of.seen)
-    within, wholes, outward = of.inside or (none, none, none)
-    return Graph(
-        offsets=offsets, targets=targets, weights=of.weights, gids=gids, strengths=of.strengths, sides=(numbers, seen),
-        totals=of.totals, known=np.empty(size) if of.inside else of.totals, states=of.states,
-        within=within, wholes=wholes, outward=outward, share=float(of.share), scale=float(of.scale),
-        turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
-        to=np.empty((threads, size)), touched=np.empty((threads, size), np.uint32), fresh=np.ones(threads, np.bool_),
-    )  # fmt: skip
+    draws: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def _take_part(team, number, few, factor, lots, graph):  # type: ignore[no-untyped-def]
-    """The first thread leads, others help."""
+def take_part(team, number, few, graph):  # type: ignore[no-untyped-def]
+    """What each thread calls: the first one leads, others help."""
     if number == 0:
         graph.gains[:, 0] = 0.0
-        _lead(team, few, factor, lots, graph)
+        _lead(team, few, graph)
         teams.store(team, teams.JOB, teams.OVER)
         return
     job = teams.wait_for_job(team, number, 0)
     while job >= 0:
-        _take_shares(team, number, factor, lots, graph)
+        _take_shares(team, number, graph)
         job = teams.leave(team, number, job)
 
 
 @njit(cache=True, nogil=True)
-def _lead(team, few, factor, lots, graph):  # type: ignore[no-untyped-def]
-    blocks, edges = (graph.moved.size + BLOCK - 1) // BLOCK, graph.targets.size // max(graph.moved.size, 1) + 1
-    for turn in range(lots.size):
+def _lead(team, few, graph):  # type: ignore[no-untyped-def]
+    masters = graph.moved.size
+    blocks, edges = (masters + BLOCK - 1) // BLOCK, graph.targets.size // max(masters, 1) + 1
+    _work(team, DRAW, blocks, BLOCK, few, graph)
+    for turn in range(graph.draws.size - 1):
         team[TURN] = turn
         if graph.within.size > 0:
-            _work(team, CLOSE, blocks, BLOCK, few, factor, lots, graph)
-        _work(team, LOOK, blocks, BLOCK, few, factor, lots, graph)
-        _work(team, SETTLE, team[FILLED] - team[END], edges, few, factor, lots, graph)
+            _work(team, CLOSE, blocks, BLOCK, few, graph)
+        _work(team, LOOK, blocks, BLOCK, few, graph)
+        _work(team, SETTLE, team[FILLED] - team[END], edges, few, graph)
         team[BEGIN], team[END] = team[END], team[FILLED]
-    _finish(graph, lots.size, team[BEGIN], team[END])
+    _finish(graph, graph.draws.size - 1, team[BEGIN], team[END])
 
 
 @njit(cache=True, nogil=True)
-def _work(team, kind, entries, each, few, factor, lots, graph):  # type: ignore[no-untyped-def]
+def _work(team, kind, entries, each, few, graph):  # type: ignore[no-untyped-def]
     """All threads share a job, or the leader does one of few entries alone; there are about so many edges in each."""
     if teams.is_worth(team, entries * each, few):
         teams.call(team, kind, entries, SHARE)
-        _take_shares(team, 0, factor, lots, graph)
+        _take_shares(team, 0, graph)
         teams.dismiss(team)
     else:
-        _do(team, kind, 0, 0, entries, factor, lots, graph)
+        _do(team, kind, 0, 0, entries, graph)
 
 
 @njit(cache=True, nogil=True)
-def _take_shares(team, number, factor, lots, graph):  # type: ignore[no-untyped-def]
+def _take_shares(team, number, graph):  # type: ignore[no-untyped-def]
     first, last = teams.take(team)
     while first < last:
-        _do(team, team[teams.KIND], number, first, last, factor, lots, graph)
+        _do(team, team[teams.KIND], number, first, last, graph)
         first, last = teams.take(team)
 
 
 @njit(cache=True, nogil=True)
-def _do(team, kind, number, first, last, factor, lots, graph):  # type: ignore[no-untyped-def]
-    if kind == SETTLE:
-        _settle(team, number, first + team[END], last + team[END], graph)
-        return
-    if kind == CLOSE or graph.within.size == 0:
-        _draw_turns(team[TURN], first, last, factor, lots.size, graph)
-    if kind == CLOSE:
-        _close(team[TURN], first, last, graph)
+def _do(team, kind, number, first, last, graph):  # type: ignore[no-untyped-def]
+    if kind == DRAW:
+        _draw(first * BLOCK, min(last * BLOCK, graph.moved.size), graph)
+    elif kind == CLOSE:
+        _close(team[TURN], first * BLOCK, min(last * BLOCK, graph.moved.size), graph)
+    elif kind == LOOK:
+        _look(team, number, first, last, graph)
     else:
-        _look(team, number, first, last, lots[team[TURN]], graph)
+        _settle(team, number, first + team[END], last + team[END], graph)
 
 
 @njit(cache=True, nogil=True)
-def _draw_turns(turn, first, last, factor, turns, graph):  # type: ignore[no-untyped-def]
-    """Before the first turn: which one each master of some blocks has."""
-    if turn == 0:
-        for row in range(first * BLOCK, min(last * BLOCK, graph.turns.size)):
-            graph.turns[row] = (graph.gids[row] * factor >> np.uint64(32)) * np.uint64(turns) >> np.uint64(32)
+def _draw(begin, end, graph):  # type: ignore[no-untyped-def]
+    """Which turn each master has."""
+    factor, turns, half = graph.draws[0], np.uint64(graph.draws.size - 1), np.uint64(32)
+    for row in range(begin, end):
+        graph.turns[row] = (graph.gids[row] * factor >> half) * turns >> half
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -171,32 +148,31 @@ def _may_merge(row, graph):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _close(turn, first, last, graph):  # type: ignore[no-untyped-def]
+def _close(turn, begin, end, graph):  # type: ignore[no-untyped-def]
     """Communities that none may join: those that are not well connected, and those whose node may move."""
-    for row in range(first * BLOCK, min(last * BLOCK, graph.turns.size)):
+    for row in range(begin, end):
         moves = graph.states[row] & RESTLESS and graph.turns[row] == turn and _may_merge(row, graph)
         graph.known[row] = graph.totals[row] if _is_well(row, graph) and not moves else -graph.totals[row]
 
 
 @njit(cache=True, nogil=True)
-def _look(team, number, first, last, lot, graph):  # type: ignore[no-untyped-def]
+def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
     """Restless masters of some blocks, whose turn it is, look for better communities.
 
     What moved in the turn before is finished, a share of it with each block.
     """
     turn, begin, before = team[TURN], team[BEGIN], team[END] - team[BEGIN]
-    masters, blocks = graph.moved.size, (graph.moved.size + BLOCK - 1) // BLOCK
+    masters, blocks, lot = graph.moved.size, (graph.moved.size + BLOCK - 1) // BLOCK, graph.draws[1 + turn]
     _finish(graph, turn, begin + before * first // blocks, begin + before * last // blocks)
     numbers, after = _sides(graph, turn)
     to, touched = graph.to[number], graph.touched[number]
-    if graph.fresh[number]:
-        to[:] = 0.0
-        graph.fresh[number] = False
     rows, found, size = np.empty(BLOCK, np.uint32), np.empty(teams.BUFFER, np.uint32), 0
     for block in range(first, last):
-        for place in range(_list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)):
+        count = _list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)
+        for place in range(count):
             row = rows[place]
             graph.states[row] = 0
+            _ask_for(rows[min(place + AHEAD, count - 1)], numbers, to, graph)
             if graph.within.size > 0 and not _may_merge(row, graph):
                 continue
             choice = best_community(
@@ -211,6 +187,16 @@ def _look(team, number, first, last, lot, graph):  # type: ignore[no-untyped-def
             teams.append(team, FILLED, found, size, graph.moved)
             size = 0
     teams.append(team, FILLED, found, size, graph.moved)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ask_for(row, numbers, to, graph):  # type: ignore[no-untyped-def]
+    """Short rows wait for memory most: what one chooses is hard to foretell, so the next cannot begin before."""
+    begin = graph.offsets[row]
+    for edge in range(begin, min(begin + np.uint64(FIRST), graph.offsets[row + np.uint32(1)])):
+        community = numbers[graph.targets[edge]]
+        prefetch(graph.known, community)
+        prefetch(to, community)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -246,25 +232,26 @@ def _list_restless(turn, begin, end, graph, rows):  # type: ignore[no-untyped-de
 def _settle(team, number, first, last, graph):  # type: ignore[no-untyped-def]
     """Neighbours see some of the moves, and sums become those of the communities after."""
     before, after = _sides(graph, team[TURN])
-    shared, gained, totals, outward = team[teams.HELPERS] > 0, 0.0, graph.totals, graph.outward
+    gained, shared = 0.0, team[teams.HELPERS] > 0
     for place in range(first, last):
         row = graph.moved[place]
         gain = settle_row(row, graph.offsets, graph.targets, graph.weights, before, after, graph.states)
         gained += gain
-        _add(totals, before[row], -graph.strengths[row], shared)
-        _add(totals, after[row], graph.strengths[row], shared)
-        if outward.size > 0:
-            _add(outward, before[row], -graph.within[row], shared)
-            _add(outward, after[row], graph.within[row] - gain, shared)
+        _move(before[row], after[row], graph.strengths[row], 0.0, graph.totals, shared)
+        if graph.within.size > 0:
+            _move(before[row], after[row], graph.within[row], gain, graph.outward, shared)
     graph.gains[number, 0] += gained
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _add(sums, place, value, shared):  # type: ignore[no-untyped-def]
+def _move(old, new, value, lost, sums, shared):  # type: ignore[no-untyped-def]
+    """A value leaves one sum for another, where some of it is lost; other threads may change them, too."""
     if shared:
-        atomic_add(sums, place, value)
+        atomic_add(sums, old, -value)
+        atomic_add(sums, new, value - lost)
     else:
-        sums[place] += value
+        sums[old] -= value
+        sums[new] += value - lost
 
 
 @njit(cache=True, nogil=True, inline="always")
