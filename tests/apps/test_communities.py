@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from cusp.apps import library
 from cusp.apps.communities import ALGORITHMS, communities
 from cusp.apps.library import partition_graph
-from cusp.apps.operators.structure.interfaces import Communities
+from cusp.apps.operators.structure.interfaces import Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import round_weights
 from cusp.apps.shared.communities.kept import come_down
@@ -225,6 +225,83 @@ def best_by_dictionary(row, offsets, targets, weights, numbers, strengths, total
         return scale * to[community] - strengths[row] * others, community == own, priorities[community]
 
     return max((community for community in to if community == own or totals[community] >= 0), key=merit)
+
+
+def sweep_by_dictionary(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
+    """As interfaces.py says, one node and one edge after the other."""
+    moved, gained, csr = 0, 0.0, (of.offsets, of.targets, of.weights)
+    for turn, lot in enumerate(lots):
+        mine = (of.gids.astype(np.uint64) * np.uint64(factor)) >> np.uint64(65 - len(lots).bit_length()) == turn
+        looks, totals = (of.states[:-1] > 0) & mine, of.totals
+        of.states[:-1][looks] = 0
+        if of.inside:
+            within, wholes, outward = of.inside
+            well = outward >= of.share * totals * (wholes - totals)
+            looks &= well & (totals == of.strengths)
+            totals = np.where(well & ~looks, totals, -totals)
+        priorities, before = of.gids.astype(np.uint64) * np.uint64(lot), of.numbers.copy()
+        given = *csr, before, of.strengths, totals, priorities, of.scale
+        best = {row: best_by_dictionary(row, *given) for row in np.flatnonzero(looks)}
+        for row, new in best.items():
+            of.numbers[row], old = new, before[row]
+            of.totals[old] -= of.strengths[row]
+            of.totals[new] += of.strengths[row]
+            if of.inside and new != old:
+                outward[old] -= within[row]
+                outward[new] += within[row]
+        for row in (row for row, new in best.items() if new != before[row]):
+            moved += 1
+            for edge in range(of.offsets[row], of.offsets[row + 1]):
+                target, weight = of.targets[edge], of.weights[edge]
+                there = of.numbers[target] == of.numbers[row]
+                of.states[target] |= not there
+                gain = weight * (int(there) - int(before[target] == before[row]))
+                gained += gain * (1 if of.numbers[target] != before[target] else 2)
+                if of.inside:
+                    outward[of.numbers[row]] -= gain * (1 if of.numbers[target] != before[target] else 2)
+    of.seen[:] = of.numbers
+    return moved, gained
+
+
+@pytest.mark.parametrize("turns", [4, 8])
+@pytest.mark.parametrize("refined", [False, True])
+def test_sweep(monkeypatch, turns, refined):
+    """Rows of any length, also such that many blocks of a GPU share."""
+    if parts.DEVICE == "gpu":
+        for name, value in (("SHORT", 8), ("MIDDLE", 64), ("PIECE", 64), ("HUB", 128)):
+            monkeypatch.setattr(f"cusp.apps.operators.structure.communities_gpu.{name}", value)
+    rng, size = np.random.default_rng(turns), 500
+    chances = rng.random(size) ** 3 / 3
+    chances[rng.choice(size, 3, replace=False)] = 0.9
+    matrix = np.triu(
+        rng.random((size, size)) < np.maximum(chances, chances[:, None]) * (rng.random((size, size)) < 0.4), 1
+    )
+    matrix = scipy.sparse.csr_array(np.triu(rng.integers(1, 5, (size, size)) * matrix) * 1.0)
+    matrix = scipy.sparse.csr_array(matrix + matrix.T)
+    strengths, gids = matrix.sum(axis=1), np.sort(rng.choice(10**9, size, replace=False))
+    numbers, states = np.arange(size, dtype=np.int32), np.ones(size + 1, np.uint8)
+    wholes = np.full(size, strengths.sum() / 2)
+    inside = (strengths / 2, wholes, strengths / 2) if refined else None
+    csr = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+    states[-1] = 0
+
+    def begin(device: str) -> Sweep:
+        given = [move(each.copy(), device) for each in (*csr, gids, strengths)]
+        now = [move(each.copy(), device) for each in (numbers, strengths, states, numbers)]
+        refining = tuple(move(each.copy(), device) for each in inside) if inside else None
+        return Sweep(*given, strengths.sum(), *now, refining, 1 / strengths.sum())
+
+    found, expected = begin(parts.DEVICE), begin("cpu")
+    for factor in 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F:
+        lots = tuple(range(factor - 16, factor - 16 + 2 * turns, 2))
+        assert backend(Communities, parts.DEVICE).sweep(found, factor, lots) == sweep_by_dictionary(
+            expected, factor, lots
+        )
+        for name in ("numbers", "totals", "seen"):
+            np.testing.assert_array_equal(to_host(getattr(found, name)), getattr(expected, name), name)
+        np.testing.assert_array_equal(to_host(found.states)[:-1], expected.states[:-1])
+        for one, other in zip(found.inside or (), expected.inside or ()):
+            np.testing.assert_array_equal(to_host(one), other)
 
 
 of_any_size = pytest.mark.parametrize("most", [1, 40, 3000, 20000], ids="{} communities".format)

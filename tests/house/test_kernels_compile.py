@@ -121,6 +121,9 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
         {"SHORT": "128", "JOB": job, "NAME": name}
         for job, name in (("Choose", "int"), ("Join", "int"), ("Choose", "i64"))
     ],
+    "cusp/apps/operators/structure/sweep.cuh": [
+        {"SHORT": "128", "JOB": "Choose", "PIECE": "4096", "RESIDENT": "6"}
+    ],
     "cusp/apps/operators/structure/cores.cuh": [{}],
     "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],
     "cusp/apps/operators/traversal/tree.cuh": [

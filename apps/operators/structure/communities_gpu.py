@@ -6,14 +6,67 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.apps.operators.structure.interfaces import Sweep
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, sizes_of
-from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, struct, threads_for_edges
+from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
+from cusp.runtime.devices import to_host
 
 KERNELS = "cusp/apps/operators/structure/communities.cuh"
+SWEEP = "cusp/apps/operators/structure/sweep.cuh"
+EACH = 6  # blocks of a sweep on a multiprocessor
+PIECE = 4096  # edges of a hub that a block takes
+HUB = 4 * PIECE  # edges from which rows are hubs, the longest first, as long as their tables have as many slots
+HUB_SLOTS = 1 << 20  # or as the graph has pairs of edges
+MOST_TURNS = 8  # of a sweep
 SHORT = 128  # edges up to which a warp takes a row
 MIDDLE = 8 * SHORT  # up to which any table fits into the shared memory of a block, where 8 warps have one each
 BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and of more
+
+
+def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
+    if not of.kept:
+        of.kept.append(_bench(of))
+    known = of.offsets, of.targets, _known(of.weights), of.gids, of.strengths, _bits(of.scale)
+    inside = of.inside or (None, None, None)
+    given = struct(of.strengths.size, *known, of.numbers, of.totals, of.states, of.seen, *inside, _bits(of.share))
+    bench, results, blocks = of.kept[0]
+    results.fill(0)
+    drawn = (int(np.uint64(lot).view(np.int64)) for lot in lots + (0,) * (MOST_TURNS - len(lots)))
+    turns = struct(int(np.uint64(factor).view(np.int64)), 65 - len(lots).bit_length(), *drawn)
+    kernels = load(SWEEP, SHORT=str(SHORT), JOB="Choose", PIECE=str(PIECE))
+    kernels.resident("sweep", EACH, BLOCK)(given, bench, turns, at_most=blocks)
+    gained, moved = to_host(results)
+    return int(moved.view(np.int64)), float(gained)
+
+
+def _bench(of: Sweep) -> tuple[Struct, Any, int]:
+    """Struct Bench of sweep.cuh, its results, and how many blocks find work in a turn."""
+    masters, most_blocks = of.strengths.size, EACH * multiprocessors(cp.cuda.Device().id)
+    edges = sizes_of(of.offsets[: masters + 1])
+    wide = cp.flatnonzero(edges > SHORT)
+    wide = wide[cp.argsort(-edges[wide])]
+    rows = cp.concatenate([wide, cp.flatnonzero((edges > 0) & (edges <= SHORT))]).astype(np.int32)
+    longest = to_host(edges[wide[: of.targets.size // HUB + most_blocks]])
+    room = 2 * np.minimum(longest, masters)
+    first = offsets_of(room)
+    hubs = int(np.count_nonzero((longest >= HUB) & (first[1:] <= max(of.targets.size // 2, HUB_SLOTS))))
+    shared = np.zeros((hubs, 6), np.int64)
+    shared[:, 0] = np.cumsum(-(-longest[:hubs] // PIECE))
+    shared[:, 1], shared[:, 2] = first[:hubs], room[:hubs]
+    far = room[hubs : hubs + most_blocks]
+    begins = first[hubs] + offsets_of(np.where(far > 2 * MIDDLE, far, 0))
+    slots, blocks = int(begins[-1]), 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32 + masters // 1024
+    tables = cp.full(slots, -1, np.int32), cp.zeros(slots, np.float64), cp.empty(int(first[hubs]), np.int32)
+    bounds = cp.empty(masters, np.float64) if of.inside else None
+    best, drawn, results = cp.empty(masters, np.int32), cp.zeros(7, np.uint64), cp.empty(2, np.float64)
+    sizes, places = (rows, hubs, wide.size, rows.size), (cp.asarray(shared), cp.asarray(begins))
+    return struct(*sizes, *places, *tables, best, bounds, drawn, results), results, blocks
+
+
+def _bits(value: float) -> int:
+    """A struct has members of 64 bits, whatever they mean."""
+    return int(np.float64(value).view(np.int64))
 
 
 def moves(
@@ -21,8 +74,7 @@ def moves(
     factor: int, scale: float, spare: list[Any],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     best = cp.empty(rows.size, np.int32)
-    bits = int(np.float64(scale).view(np.int64))  # a struct has members of 64 bits, whatever they mean
-    job = struct(strengths, totals, gids, int(np.uint64(factor).view(np.int64)), best, bits)
+    job = struct(strengths, totals, gids, int(np.uint64(factor).view(np.int64)), best, _bits(scale))
     _take(rows, offsets, targets, weights, numbers, totals.size, "Choose", job)
     old = numbers[rows]
     moved = cp.flatnonzero(best != old)
