@@ -10,10 +10,13 @@ array([0, 0, 0, 3, 3, 3])
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from cusp import Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
+from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
+from cusp.apps.operators.interfaces import SMALL
+from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities import kept
@@ -24,18 +27,16 @@ from cusp.apps.shared.splitmix64 import key_of
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
 from cusp.program.cli import between
-from cusp.runtime.devices import xp_of
 
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
-LEAST_SHARE = 1e-2  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
-PATIENCE = 2  # sweeps that gain less, until a level ends
+LEAST_SHARE = 0.05  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
 MOST_SWEEPS = 100
 LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
 CLIMBS = 2  # of Leiden, as in igraph
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
-def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Any, int]:
     """Nodes join the community that most of their neighbours, by weight, are in, until hardly any moves. Collective.
 
     Raghavan, Albert and Kumara, Phys. Rev. E 76, 2007. Nodes move in turns: all at once, neighbours would swap
@@ -43,29 +44,28 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
 
     Returns
     -------
-    label, sweeps
-        Names of communities, see :mod:`cusp.apps.shared.communities.graph`.
+    names, sweeps
+        (proxies,) names of communities, see :mod:`cusp.apps.shared.communities.graph`.
     """
-    label, sweep, restless = levels.new_label(level), 0, None
+    names, sweep, restless = None, 0, None
     if checkpoint and checkpoint.goes_on:
         sweep = checkpoint.rounds
-        kept.take_up(checkpoint, level, level, "now", label)
-        restless = kept.flags(checkpoint, level, level)
-    moving = begin(level, label, restless, gravity=False)
+        names, restless = kept.take_up(checkpoint, level, level, "now"), kept.flags(checkpoint, level, level)
+    moving = begin(level, names, restless, gravity=False)
     while sweep < MOST_SWEEPS:
         moved = sweep_once(moving, seed + sweep)
         sweep += 1
         if moved * STILL <= level.graph.num_nodes:
             break
         if checkpoint and checkpoint.is_due(level.sync):
-            labels = {"now": label.values, "restless": moving.restless}
+            labels = {"now": moving.groups.of_proxies, "restless": moving.restless}
             checkpoint.write(sweep, {name: kept.to_keep(level, level, values) for name, values in labels.items()})
-    return label, sweep
+    return moving.groups.of_proxies, sweep
 
 
 def louvain(
     level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None, climbs: int = 1, refines: bool = False
-) -> tuple[Label, int]:
+) -> tuple[Any, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
     Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
@@ -85,7 +85,7 @@ def louvain(
         level, moves, climb = kept.take_up_climb(checkpoint, first)
         sweeps = checkpoint.rounds - climb.sweeps
     else:
-        climb = kept.begin(level, levels.new_label(level))
+        climb = kept.begin(level)
 
     def keep() -> None:
         if checkpoint and checkpoint.is_due(first.sync):
@@ -95,13 +95,13 @@ def louvain(
     while True:
         _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
-        moves.append((level, climb.best))
+        moves.append((level, climb.best.of_proxies))
         if climb.reached >= climb.start + LEAST_GAIN:
-            level, label = refine(moves, seed + sweeps) if refines else kept.go_up(*moves[-1])
-            climb = kept.begin(level, label, climb.before)
+            level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(*moves[-1]), None)
+            climb = kept.begin(level, names, climb.before)
         elif climb.before + 1 < climbs:
-            level, label, moves = first, kept.come_down(moves), []
-            climb = kept.begin(level, label, climb.before + 1)
+            level, names, moves = first, kept.come_down(moves), []
+            climb = kept.begin(level, names, climb.before + 1)
         else:
             break
     if refines:
@@ -109,7 +109,7 @@ def louvain(
     return kept.come_down(moves), sweeps
 
 
-def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Any, int]:
     """Louvain in which refined communities move as nodes, so that all are connected in the end. Collective.
 
     Traag, Waltman and van Eck, Scientific Reports 9, 2019. Nodes are merged where modularity grows most, not at random.
@@ -118,16 +118,18 @@ def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = N
 
 
 def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
-    """Sweep until modularity hardly grows; ``keep`` is called between two sweeps. Collective."""
+    """Sweep until modularity hardly grows; ``keep`` is called between two sweeps. Collective.
+
+    The first sweep may lose: single nodes know least of where their neighbours go.
+    """
     while climb.sweeps < MOST_SWEEPS:
         moved = sweep_once(climb.moving, seed + climb.sweeps)
         climb.sweeps += 1
         reached = climb.moving.modularity
-        if reached >= climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start)):
-            climb.grown = climb.sweeps
+        enough = climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start))
         if reached > climb.reached:
-            climb.best, climb.reached = climb.moving.label.values.copy(), reached
-        if moved == 0 or climb.sweeps - climb.grown >= PATIENCE:
+            climb.best, climb.reached = climb.moving.now, reached
+        if moved == 0 or (climb.sweeps > 1 and reached < enough):
             break
         keep()
 
@@ -167,14 +169,18 @@ def communities(
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
     graph = levels.round_weights(graph, sync)
-    xp = xp_of(graph.device)
-    level = levels.make_level(graph, xp.zeros(graph.num_masters, np.float64), sync, resolution)
-    label, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
+    most = SMALL if checkpoint is None and way_of(("copies",), graph, sync) == "copies" else 0
+    level = levels.make_level(graph, sync, resolution, most)
+    names, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
+    groups = levels.number(level, names)
     figures = {
-        "modularity": levels.modularity(level, levels.number(level, label)),
-        "communities": levels.count_communities(level, label),
+        "modularity": levels.modularity(level, groups),
+        "communities": levels.count_communities(level, groups),
     }
-    return Answer({"community": levels.smallest_members(level, label)}, None, sweeps, figures)
+    found = levels.smallest_members(level, groups)
+    if level.names is not None:
+        found = found[level.graph.lid_map.lids(graph.gids[: graph.num_masters])]
+    return Answer({"community": found}, None, sweeps, figures)
 
 
 def _refuse_unfit(graph: Partition, sync: Sync) -> None:

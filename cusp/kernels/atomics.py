@@ -32,7 +32,7 @@ def store(array, place, value):  # type: ignore[no-untyped-def]
 
 
 def atomic_add(array, place, value):  # type: ignore[no-untyped-def]
-    """``array[place] += value`` of integers; returns what was there. ``place`` is not negative."""
+    """``array[place] += value``; returns what was there. ``place`` is not negative."""
     old = array[place]
     array[place] += value
     return old
@@ -83,7 +83,8 @@ def _read_modify_write(operation):  # type: ignore[no-untyped-def]
 
     def change(typing_context, array, place, value):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            kind = operation if array.dtype.signed or operation != "min" else "umin"
+            of_floats, unsigned = isinstance(array.dtype, types.Float), not getattr(array.dtype, "signed", True)
+            kind = "fadd" if of_floats else "umin" if operation == "min" and unsigned else operation
             return builder.atomic_rmw(kind, _entry(context, builder, signature, arguments), arguments[2], "acq_rel")
 
         return array.dtype(array, types.int64, array.dtype), generate

@@ -143,6 +143,11 @@ def ranges_of_any_size() -> Iterator[None]:
         LEAST = kept
 
 
+def threads_for(entries: int) -> int:
+    """How many threads so many entries are worth, each of which is one range of :func:`in_parallel`."""
+    return _pieces(entries, 1)
+
+
 def _pieces(entries: int, each: int) -> int:
     return 1 if entries < 2 * LEAST or entries < many() else max(1, min(each * num_threads(), entries // LEAST))
 

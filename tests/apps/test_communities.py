@@ -23,9 +23,16 @@ from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
+from cusp.runtime import threads
 from cusp.runtime.devices import backend, move, to_host
 
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+@pytest.fixture(autouse=True)
+def few_copies(monkeypatch):
+    """Ranks share graphs out, though these are small, and go on alone at higher levels."""
+    monkeypatch.setattr("cusp.apps.communities.SMALL", 200)
 
 
 def from_networkx(made: networkx.Graph) -> graphs.Graph:
@@ -129,12 +136,13 @@ def test_take_apart(comm, shared_tmp):
     pairs = [(v, v + 1) for v in range(399) if v % 57] + [(v, v + 2) for v in range(400, 440)]
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.make(450, pairs)), "oec", comm)
     graph, sync = as_undirected(part, comm), parts.make_sync(part)
-    level = levels.make_level(graph, move(np.zeros(graph.num_masters), graph.device), sync, 1.0)
+    level = levels.make_level(graph, sync, 1.0)
     label = levels.new_label(level)
     name = comm.allreduce(int(to_host(label.masters()).min(initial=2**60)), ranks.MPI.MIN)
-    moves = [(level, levels.label_of(level, name).values)]
+    label.values[...] = name
+    moves = [(level, label.values)]
     take_apart(moves, seed=1)
-    label = parts.gather(graph, to_host(levels.smallest_members(level, come_down(moves))))
+    label = parts.gather(graph, to_host(levels.smallest_members(level, levels.number(level, come_down(moves)))))
     oracle = networkx.Graph(pairs)
     oracle.add_nodes_from(range(450))
     expected = {min(nodes): nodes for nodes in networkx.connected_components(oracle)}
@@ -167,8 +175,11 @@ def test_label_propagation_finds_several(comm, shared_tmp):
 @pytest.mark.mpi
 @algorithms
 @pytest.mark.parametrize("floats", [False, True])
-def test_any_ranks_agree(comm, shared_tmp, algorithm, floats):
-    """The answer of one rank on the CPU, whatever the policy, also with weights whose sums would have to be rounded."""
+def test_any_ranks_agree(comm, shared_tmp, monkeypatch, algorithm, floats):
+    """The answer of one rank on the CPU, whatever the policy, also with weights whose sums would have to be rounded.
+
+    And whether ranks share out all levels, some, or none.
+    """
     graph = graphs.random_directed(300, 900, seed=6)
     if floats:
         graph = graph._replace(weights=np.random.default_rng(8).integers(1, 4, 900) / 10)
@@ -179,12 +190,28 @@ def test_any_ranks_agree(comm, shared_tmp, algorithm, floats):
     expected = communities(alone, parts.Sync(plan, ranks.MPI.COMM_SELF), algorithm).on_host()
     by_gid = np.empty(graph.num_nodes, np.int64)
     by_gid[alone.gids] = expected.labels["community"]
-    for policy in ("oec", "mixed"):
+    for policy, most in [("oec", 0), ("mixed", 1000), ("cvc", 1 << 20)][: 3 if parts.DEVICE == "cpu" else 2]:
+        monkeypatch.setattr("cusp.apps.communities.SMALL", most)
         part = parts.partition_graph(path, parts.policy_of(policy), comm)
         answer = communities(part, parts.make_sync(part), algorithm).on_host()
         np.testing.assert_array_equal(parts.gather(part, answer.labels["community"]), by_gid)
         assert answer.rounds == expected.rounds
         assert answer.figures == (pytest.approx(expected.figures) if floats else expected.figures)
+
+
+@algorithms
+def test_any_threads_agree(algorithm):
+    """They share even small jobs here."""
+    graph, found = graphs.random_directed(400, 2000, seed=3), []
+    made = partition_graph((graph.sources, graph.targets, graph.weights), num_nodes=400, device=parts.DEVICE)
+    with threads.ranges_of_any_size():
+        for number in (1, 2, 5):
+            threads.use_threads(number)
+            found.append(library.communities(made, algorithm=algorithm))
+    threads.use_threads(None)
+    for answer in found[1:]:
+        np.testing.assert_array_equal(answer.community, found[0].community)
+        assert answer.modularity == found[0].modularity
 
 
 def best_by_dictionary(row, offsets, targets, weights, numbers, strengths, totals, priorities, scale) -> int:

@@ -92,7 +92,10 @@ MORE_FILES = {
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "apps": (34, "the programs that users start by name: python -m apps.NAME"),
     "apps/verify": (16, "what must hold of each kind of answer"),
-    "apps/operators/structure": (13, "four algorithms with kernels of their own, and their interfaces"),
+    "apps/operators/structure": (
+        14,
+        "four algorithms with kernels of their own, the sweep of one, and their interfaces",
+    ),
     "cusp/policies": (
         14,
         "rules, what they may ask and change, what compiles and translates them, and what they do wrong",

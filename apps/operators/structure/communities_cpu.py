@@ -4,38 +4,40 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Sweep
+from cusp.apps.operators import team_cpu as teams
+from cusp.apps.operators.structure.interfaces import Sweep
+from cusp.apps.operators.structure.sweep_cpu import Graph, best_community, settle_row, take_part
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, row_ranges, row_spans
+from cusp.runtime.threads import few, in_parallel, row_ranges, row_spans, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
-    shift, csr, count, gained = np.uint64(65 - len(lots).bit_length()), (of.offsets, of.targets, of.weights), 0, 0.0
-    turn_of = of.gids.astype(np.uint64) * np.uint64(factor) >> shift
-    for turn, lot in enumerate(lots):
-        rows, totals = np.flatnonzero((of.states[:-1] & RESTLESS > 0) & (turn_of == turn)), of.totals
-        of.states[rows] = 0
-        if of.inside:
-            within, wholes, outward = of.inside
-            well = outward >= of.share * totals * (wholes - totals)
-            rows = rows[well[rows] & (totals[rows] == of.strengths[rows])]
-            well[rows] = False
-            totals = np.where(well, totals, -totals)
-        rows, old, new = moves(rows, *csr, of.numbers, of.strengths, totals, of.gids, lot, of.scale, of.kept)
-        of.numbers[rows], of.states[rows] = new, MOVED
-        gains = settle(rows, *csr, of.seen, of.numbers, of.states)
-        of.states[rows] &= RESTLESS
-        of.seen[rows] = new
-        add_by_number(old, -of.strengths[rows], of.totals)
-        add_by_number(new, of.strengths[rows], of.totals)
-        if of.inside:
-            add_by_number(old, -within[rows], outward)
-            add_by_number(new, within[rows] - gains, outward)
-        count, gained = count + rows.size, gained + float(gains.sum())
-    return count, gained
+    if not of.kept:
+        of.kept.append(_plan(of, len(lots)))
+    graph = of.kept[0]
+    graph.draws[:] = factor, *lots
+    threads = len(graph.gains)
+    team = teams.make_team(threads - 1)
+    in_parallel(lambda number: take_part(team, number, few(), graph), [(number,) for number in range(threads)])
+    return int(team[teams.SUMS]), float(graph.gains[:, 0].sum())
+
+
+def _plan(of: Sweep, turns: int) -> Graph:
+    size, none = of.strengths.size, np.empty(0)
+    threads = threads_for(size + of.targets.size)
+    offsets, targets, gids, numbers, seen = unsigned(of.offsets, of.targets, of.gids, of.numbers, of.seen)
+    within, wholes, outward = of.inside or (none, none, none)
+    return Graph(
+        offsets=offsets, targets=targets, weights=of.weights, gids=gids, strengths=of.strengths, sides=(numbers, seen),
+        totals=of.totals, known=np.empty(size) if of.inside else of.totals, states=of.states,
+        within=within, wholes=wholes, outward=outward, share=float(of.share), scale=float(of.scale),
+        turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
+        to=np.zeros((threads, size)), touched=np.empty((threads, size), np.uint32),
+        draws=np.empty(1 + turns, np.uint64),
+    )  # fmt: skip
 
 
 def moves(
@@ -48,7 +50,7 @@ def moves(
     lots = gids, np.uint64(factor)
 
     def choose(first: int, last: int) -> int:
-        to, touched = _take_spare(spare, totals.size, np.float64)
+        to, touched = _take_spare(spare, 0, totals.size, np.float64, numbers.size)
         given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), to, touched
         count = _choose(rows[first:last], *given, *(array[first:last] for array in unsigned(*moved)))
         spare.append((to, touched))
@@ -61,15 +63,15 @@ def moves(
     return kept, old, new
 
 
-def _take_spare(spare: list[Any], size: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """A table that a thread has left full of -1, or another one; and room for the places that it will fill."""
+def _take_spare(spare: list[Any], empty: int, size: int, dtype: Any, room: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A table that a thread has left empty, or another one; and room for the places that it will fill."""
     try:
         kept = spare.pop()
     except IndexError:
         kept = None
-    if kept and kept[0].size >= size:
+    if kept and kept[0].size >= size and kept[1].size >= room:
         return kept
-    return np.full(size, -1, dtype), np.empty(size + 1, np.uint32)
+    return np.full(size, empty, dtype), np.empty(room, np.uint32)
 
 
 def settle(
@@ -110,7 +112,7 @@ def edges_between(
     members, offsets, targets, numbers = unsigned(members, offsets, targets, numbers)
 
     def join(first: int, last: int) -> int:
-        place, touched = _take_spare(spare, communities, np.int64)
+        place, touched = _take_spare(spare, -1, communities, np.int64)
         rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
         end = int(_join(first, begins[first : last + 1], members, *rest))
         spare.append((place, touched))
@@ -131,58 +133,22 @@ def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> 
 def _choose(  # type: ignore[no-untyped-def]
     rows, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched, moved, olds, news
 ):
-    """``to`` has the weight from a row to each community, and -1 for those that it has no edge to.
-
-    Returns how many rows have been found to move. Places are unsigned, here and below.
-    """
-    weighted, moves = weights.size > 0, 0
-    for i in range(rows.size):
-        row = rows[i]
-        own, strength, count, to_own = numbers[row], strengths[row], 0, 0.0
-        for edge in range(offsets[row], offsets[row + np.uint64(1)]):
-            community, weight = numbers[targets[edge]], weights[edge] if weighted else 1.0
-            if community == own:  # most are; each waits for the sum of the one before, and memory would take longer
-                to_own += weight
-            else:
-                before = to[community]
-                touched[count] = community
-                count += before < 0
-                to[community] = max(before, 0.0) + weight
-        choice, highest = own, scale * to_own - strength * (abs(totals[own]) - strength)
-        for k in range(count):
-            community = touched[k]
-            score = scale * to[community] - strength * totals[community]
-            to[community] = -1.0
-            if totals[community] < 0:
-                continue
-            if score == highest and choice != own:
-                if gids[community] * factor > gids[choice] * factor:
-                    choice = community
-            choice = community if score > highest else choice
-            highest = max(score, highest)
-        if choice != own:
-            moved[moves], olds[moves], news[moves] = row, own, choice
+    """Returns how many rows have been found to move."""
+    moves = 0
+    for row in rows:
+        choice = best_community(
+            row, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched
+        )
+        if choice != numbers[row]:
+            moved[moves], olds[moves], news[moves] = row, numbers[row], choice
             moves += 1
     return moves
 
 
 @njit(cache=True, nogil=True)
 def _settle(rows, offsets, targets, weights, before, after, states, gains):  # type: ignore[no-untyped-def]
-    """What neighbours do is hard to foretell: hardly a branch, and marks that nobody needs go to the last place."""
-    weighted, nobody = weights.size > 0, np.uint64(states.size - 1)
     for i in range(rows.size):
-        row = rows[i]
-        old, new, gain = before[row], after[row], 0.0
-        for edge in range(offsets[row], offsets[row + np.uint64(1)]):
-            target = np.uint64(targets[edge])
-            now, state = after[target], states[target]
-            states[target if now != new else nobody] = state | RESTLESS
-            weight = weights[edge] if weighted else 1.0
-            if state & MOVED:
-                gain += weight * (int(now == new) - int(before[target] == old))
-            else:
-                gain += weight * (2 * (int(now == new) - int(now == old)))
-        gains[i] = gain
+        gains[i] = settle_row(rows[i], offsets, targets, weights, before, after, states)
 
 
 @njit(cache=True, nogil=True)

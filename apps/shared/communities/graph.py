@@ -13,12 +13,13 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
-from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_of, take, total
+from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import transpose
 from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.exchange import pieces
+from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 
 
@@ -42,6 +43,10 @@ class Level:
         Strengths of all nodes of all ranks.
     resolution : float
         How much the weight that chance would put inside communities counts in their modularity.
+    most : int
+        Edges up to which each rank has a copy of a level, and goes on alone: all do the same from there on.
+    names : (masters,) int64, or None
+        Of a copy: what its nodes are called where ranks share them out. They are in the order of these ranks.
     """
 
     graph: Partition
@@ -51,6 +56,8 @@ class Level:
     strengths: Any
     total: float
     resolution: float
+    most: int
+    names: Any = None
 
     @property
     def xp(self) -> Any:
@@ -84,6 +91,11 @@ class LocalCommunities:
     names: Any
     numbers: Any
 
+    @property
+    def of_proxies(self) -> Any:
+        """(proxies,) int64: the name of the community of each."""
+        return take(self.names, self.numbers)
+
 
 def round_weights(graph: Partition, sync: Sync) -> Partition:
     """The graph with weights that add up exactly, in any order, on any device and number of ranks. Collective.
@@ -103,17 +115,55 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
     return replace(graph, weights=xp.rint(xp.ldexp(weights, 52 - int(np.frexp(total)[1]))))
 
 
-def make_level(graph: Partition, loops: Any, sync: Sync, resolution: float) -> Level:
-    """A level from an undirected graph: its strengths and its sync. Collective."""
+def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -> Level:
+    """The first level, of an undirected graph. Collective."""
     xp = xp_of(graph.device)
     before, weights = graph.offsets[: graph.num_masters + 1], xp.empty(0, np.float64)
     if graph.weights is not None:
         weights = graph.weights
         before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
-    strengths = loops + sizes_of(before)
-    own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
-    (whole,) = sync.total(float(strengths.sum()))
-    return Level(graph, own_sync, weights, loops, strengths, whole, resolution)
+    strengths = sizes_of(before).astype(np.float64)
+    (whole,) = sync.total(total_of_floats(strengths))
+    loops = xp.zeros_like(strengths)
+    return _copied(Level(graph, _sync_of(graph, sync), weights, loops, strengths, whole, resolution, most))
+
+
+def _sync_of(graph: Partition, sync: Sync) -> Sync:
+    """A sync for the nodes of a level. Collective."""
+    return Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
+
+
+def _copied(level: Level) -> Level:
+    """A copy of a small level, the same on all ranks, or the level itself. Collective."""
+    graph, xp, sync = level.graph, level.xp, level.sync
+    if level.alone or sync.total(graph.targets.size)[0] > level.most:
+        return level
+    own = graph.num_masters
+    offsets = offsets_of(of_all_ranks(level, sizes_of(graph.offsets[: own + 1])))
+    gids, targets, names = (
+        of_all_ranks(level, each) for each in (graph.gids[:own], take(graph.gids, graph.targets), nodes_of(graph)[:own])
+    )
+    weights, loops, strengths = (of_all_ranks(level, each) for each in (level.weights, level.loops, level.strengths))
+    lid_map = map_lids(graph.num_nodes, gids)
+    whole = replace(
+        graph, rank=0, num_ranks=1, num_masters=gids.size, mirror_starts=np.full(2, gids.size), gids=gids,
+        offsets=offsets, targets=lid_map.lids(targets).astype(np.int32, copy=False), weights=weights,
+        has_in=xp.zeros(0, np.bool_), degrees=xp.zeros(0, np.int64), lid_map=lid_map, csc=None,
+    )  # fmt: skip
+    alone = Sync(make_plan(whole, MPI.COMM_SELF), MPI.COMM_SELF)
+    return Level(whole, alone, weights, loops, strengths, level.total, level.resolution, level.most, names)
+
+
+def of_all_ranks(level: Level, values: Any) -> Any:
+    """What each rank has, in the order of the ranks. Collective."""
+    build, comm = backend(Build, level.graph.device), level.sync.comm
+    return build.xp.concatenate(build.all_to_all(comm, [values] * comm.size))
+
+
+def of_this_rank(level: Level, copy: Level) -> Any:
+    """Those nodes of a copy that would be this rank's if it was shared out like a level."""
+    size = level.graph.num_nodes
+    return copy.names[copy.names // size == level.graph.rank] % size
 
 
 def sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
@@ -130,11 +180,14 @@ def new_label(level: Level) -> Label:
     return label
 
 
-def label_of(level: Level, values: Any) -> Label:
-    """A label with these names of communities of all proxies."""
+def everywhere(level: Level, values: Any) -> Any:
+    """(proxies,) int64: values of masters, also at their mirrors. Collective."""
+    if level.alone:
+        return values
     label = new_label(level)
-    label.values[...] = values
-    return label
+    label.values[: level.graph.num_masters] = values
+    broadcast(level, label)
+    return label.values
 
 
 def broadcast(level: Level, label: Label) -> None:
@@ -143,10 +196,16 @@ def broadcast(level: Level, label: Label) -> None:
     level.sync.broadcast(label, read="dst")
 
 
-def number(level: Level, label: Label) -> LocalCommunities:
-    """Number the communities of all proxies. No sort: an index lists names by global id, and each owner's ascend."""
+def number(level: Level, values: Any) -> LocalCommunities:
+    """Number the communities of all proxies. No sort: an index lists names by global id, and each owner's ascend.
+
+    Parameters
+    ----------
+    values : (proxies,) int64
+        Their names.
+    """
     build, xp, num_nodes = backend(Build, level.graph.device), level.xp, level.graph.num_nodes
-    gids = label.values if level.alone else mapped(lambda names: names % num_nodes, label.values)
+    gids = values if level.alone else mapped(lambda names: names % num_nodes, values)
     index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
     build.mark(index, gids)
     size = build.count_below(index)
@@ -155,7 +214,7 @@ def number(level: Level, label: Label) -> LocalCommunities:
     if level.alone:
         build.list_marked(index, names)
         return LocalCommunities(names, by_gid)
-    names[by_gid] = label.values
+    names[by_gid] = values
     owners, places = names // num_nodes, xp.empty(size, np.int32)
     order = xp.concatenate([xp.flatnonzero(owners == rank) for rank in range(level.sync.comm.size)])
     places[order] = xp.arange(size, dtype=np.int32)
@@ -212,8 +271,8 @@ def modularity_of(level: Level, inside: float, totals: Any) -> float:
     if level.total == 0:
         return 0.0
     within = inside + float(level.loops.sum())
-    within, expected = level.sync.total(within, float(((totals / level.total) ** 2).sum()))
-    return float(within / level.total - level.resolution * expected)
+    within, squares = level.sync.total(within, total_of_floats(mapped(lambda some: some * some, totals)))
+    return float(within / level.total - level.resolution * (squares / level.total**2))
 
 
 def quotient(level: Level, groups: LocalCommunities) -> Level:
@@ -222,45 +281,44 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     First the edges of this rank between two communities are joined into one, then the rows go to the owners.
     """
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
-    own, size = graph.num_masters, groups.names.size
     given = graph.offsets, graph.targets, level.weights, groups.numbers
-    sources, targets, weights, inside = backend(Communities, graph.device).edges_between(*given, size)
-    members = count_members(level, groups)
-    loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))[members > 0]
-    masters = graph.gids[:own][members > 0]
-    order = xp.argsort(masters, kind="stable")  # which is quick where they ascend already
-    masters = masters[order]
+    rows, ends, weights, inside = backend(Communities, graph.device).edges_between(*given, groups.names.size)
+    loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))
+    strengths = totals_of(level, groups)
+    named = xp.flatnonzero(which_name(level, groups))
+    named = named[xp.argsort(graph.gids[named], kind="stable")]  # which is quick where they ascend already
     mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
-    gids = xp.concatenate([masters, mirrors % graph.num_nodes])
-    starts = masters.size + to_host(
+    gids = xp.concatenate([graph.gids[named], mirrors % graph.num_nodes])
+    starts = named.size + to_host(
         xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes))
     )
     lid_map = map_lids(graph.num_nodes, gids)
-    rows, ends = sources, targets
     if not level.alone:  # otherwise communities are numbered by global id already
         lids = lid_map.lids(groups.names % graph.num_nodes)
-        by_row = xp.argsort(lids[sources], kind="stable")
-        rows, ends, weights = lids[sources][by_row], lids[targets][by_row], weights[by_row]
+        by_row = xp.argsort(lids[rows], kind="stable")
+        rows, ends, weights = lids[rows][by_row], lids[ends][by_row], weights[by_row]
     offsets = xp.zeros(gids.size + 1, np.int64)
     build.count_in_edges(rows.astype(np.int32, copy=False), offsets)
     add_up(offsets)
-    local = replace(
-        graph, num_masters=masters.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
+    whole = replace(
+        graph, num_masters=named.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
     )  # fmt: skip
-    whole = join_rows(local, [(offsets, ends, weights)], level.sync.comm)
-    return make_level(whole, loops[order], level.sync, level.resolution)
+    if not level.alone:
+        whole = join_rows(whole, [(offsets, ends, weights)], level.sync.comm)
+    facts = loops[named], strengths[named], level.total, level.resolution, level.most
+    names = None if level.names is None else level.names[named]
+    return _copied(Level(whole, _sync_of(whole, level.sync), whole.weights, *facts, names))
 
 
-def smallest_members(level: Level, label: Label) -> Any:
+def smallest_members(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) int64: the smallest global id in each master's community. Collective."""
-    return least_of_members(level, label, level.graph.gids[: level.graph.num_masters])
+    return least_of_members(level, groups, level.graph.gids[: level.graph.num_masters])
 
 
-def least_of_members(level: Level, label: Label, values: Any) -> Any:
+def least_of_members(level: Level, groups: LocalCommunities, values: Any) -> Any:
     """(masters,) int64: the least of the (masters,) values in each master's community. Collective."""
     xp, own, most = level.xp, level.graph.num_masters, np.iinfo(np.int64).max
-    groups = number(level, label)
     parts, least = xp.full(groups.names.size, most, np.int64), xp.full(own, most, np.int64)
     xp.minimum.at(parts, groups.numbers[:own], values)
     for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
@@ -269,12 +327,14 @@ def least_of_members(level: Level, label: Label, values: Any) -> Any:
     return take(get_from_owners(level, groups.names, least), groups.numbers[:own])
 
 
-def count_members(level: Level, groups: LocalCommunities) -> Any:
-    """(masters,) float64: how many nodes of all ranks are in the community named after each. Collective."""
-    ones = level.xp.ones(level.graph.num_masters, np.float64)
-    return add_at_owners(level, groups.names, sum_by_community(level, groups, ones))
+def which_name(level: Level, groups: LocalCommunities) -> Any:
+    """(masters,) bool: after which ones communities are named on any rank. Collective."""
+    named = level.xp.zeros(level.graph.num_masters, np.bool_)
+    for gids in _send_to_owners(level, groups.names):
+        named[level.graph.lid_map.lids(gids)] = True
+    return named
 
 
-def count_communities(level: Level, label: Label) -> int:
+def count_communities(level: Level, groups: LocalCommunities) -> int:
     """Number of communities of all ranks. Collective."""
-    return int(level.sync.total(total(count_members(level, number(level, label)) > 0))[0])
+    return int(level.sync.total(total(which_name(level, groups)))[0])

@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
-from cusp.apps.shared.communities.graph import Level, broadcast, get_from_owners, label_of, new_label, number, quotient
+from cusp.apps.shared.communities.graph import Level, LocalCommunities, everywhere, get_from_owners, number, quotient
 from cusp.apps.shared.communities.moving import Moving
 from cusp.apps.shared.communities.moving import begin as begin_to_move
-from cusp.kernels.arrays import total
+from cusp.kernels.arrays import take, total
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
-from gluon.label import Label
 
 Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
-REALS, WHOLE = ("start", "reached"), ("before", "sweeps", "grown")  # of a Climb
+REALS, WHOLE = ("start", "reached"), ("before", "sweeps")  # of a Climb
 
 
 @dataclass
@@ -27,45 +26,39 @@ class Climb:
     ----------
     moving : Moving
         The communities now.
-    best : Any
+    best : LocalCommunities
         The best ones so far.
     start, reached : float
         Modularity before the level, and that of the best.
     before : int
         How often Leiden has climbed up all levels.
-    sweeps, grown : int
-        How many there were, and which one was the last to gain much: the first if none did.
+    sweeps : int
+        How many there were.
     """
 
     moving: Moving
-    best: Any
+    best: LocalCommunities
     start: float
     reached: float
     before: int = 0
     sweeps: int = 0
-    grown: int = 1
 
 
-def begin(level: Level, label: Label, before: int = 0) -> Climb:
-    """From the communities in a label. Collective."""
-    moving = begin_to_move(level, label)
+def begin(level: Level, values: Any = None, before: int = 0) -> Climb:
+    """From communities with these names, or single nodes. Collective."""
+    moving = begin_to_move(level, values)
     reached = moving.modularity
-    return Climb(moving, label.values.copy(), reached, reached, before)
+    return Climb(moving, moving.now, reached, reached, before)
 
 
-def go_up(level: Level, values: Any) -> tuple[Level, Label]:
-    """The level whose nodes are the communities with these names, each on its own. Collective."""
-    above = quotient(level, number(level, label_of(level, values)))
-    return above, new_label(above)
+def go_up(level: Level, values: Any) -> Level:
+    """The level whose nodes are the communities with these names. Collective."""
+    return quotient(level, number(level, values))
 
 
-def come_down(moves: Moves) -> Label:
-    """The communities that nodes of the first level have come to. Collective."""
-    first = moves[0][0]
-    label = new_label(first)
-    label.values[: first.graph.num_masters] = compose(moves)
-    broadcast(first, label)
-    return label
+def come_down(moves: Moves) -> Any:
+    """(proxies,) names of the communities that nodes of the first level have come to. Collective."""
+    return everywhere(moves[0][0], compose(moves))
 
 
 def compose(moves: Moves) -> Any:
@@ -73,14 +66,19 @@ def compose(moves: Moves) -> Any:
     above, values = moves[-1]
     names = values[: above.graph.num_masters]
     for below, values in reversed(moves[:-1]):
-        distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
-        above, names = below, get_from_owners(above, distinct, names)[places]
+        groups = number(below, values)
+        nodes = groups.names
+        if above.alone and not below.alone:
+            nodes, names = nodes % below.graph.num_nodes, take(above.names, above.graph.lid_map.lids(names))
+        names = take(get_from_owners(above, nodes, names), groups.numbers[: below.graph.num_masters])
+        above = below
     return names
 
 
 def climb_to_keep(first: Level, level: Level, moves: Moves, climb: Climb) -> tuple[dict[str, Any], dict[str, float]]:
     """What a checkpoint holds of Louvain: labels, and facts. Collective."""
-    kept = {"now": climb.moving.label.values, "best": climb.best, "restless": climb.moving.restless}
+    now, best = climb.moving.groups.of_proxies, climb.best.of_proxies
+    kept = {"now": now, "best": best, "restless": climb.moving.restless}
     labels = {name: to_keep(first, level, values) for name, values in kept.items()}
     labels |= {"joined": to_keep(first, first, compose(moves))} if moves else {}
     return labels, {"joined": len(moves)} | {name: getattr(climb, name) for name in (*REALS, *WHOLE)}
@@ -96,15 +94,12 @@ def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, C
     """
     level, moves = first, []
     if checkpoint.fact("joined", int):
-        joined = new_label(first)
-        take_up(checkpoint, first, first, "joined", joined)
-        level, moves = go_up(first, joined.values)[0], [(first, joined.values)]
-    now, best = new_label(level), new_label(level)
-    take_up(checkpoint, first, level, "now", now)
-    take_up(checkpoint, first, level, "best", best)
+        joined = take_up(checkpoint, first, first, "joined")
+        level, moves = go_up(first, joined), [(first, joined)]
+    now, best = (take_up(checkpoint, first, level, name) for name in ("now", "best"))
     reals, whole = (checkpoint.fact(name) for name in REALS), (checkpoint.fact(name, int) for name in WHOLE)
     moving = begin_to_move(level, now, flags(checkpoint, first, level))
-    return level, moves, Climb(moving, best.values, *reals, *whole)
+    return level, moves, Climb(moving, number(level, best), *reals, *whole)
 
 
 def to_keep(first: Level, level: Level, names: Any) -> Any:
@@ -114,8 +109,8 @@ def to_keep(first: Level, level: Level, names: Any) -> Any:
     return kept
 
 
-def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str, label: Label) -> None:
-    """Fill a label of a level with what :func:`to_keep` has made, on any number of ranks. Collective.
+def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str) -> Any:
+    """(proxies,) names of communities of a level, as :func:`to_keep` has kept them on any number of ranks. Collective.
 
     Raises
     ------
@@ -129,8 +124,7 @@ def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str, label
         raise checkpoint.damaged(f"/{what} does not say of each node in which community it is")
     _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)
     names = at_gids(owners, gids, graph.num_nodes, comm) * graph.num_nodes + gids
-    label.values[: level.graph.num_masters] = move(names, graph.device)
-    broadcast(level, label)
+    return everywhere(level, move(names, graph.device))
 
 
 def flags(checkpoint: Checkpoint, first: Level, level: Level) -> Any:

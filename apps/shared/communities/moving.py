@@ -5,17 +5,17 @@ the fast local moves of Traag, Waltman and van Eck (Scientific Reports 9, 2019).
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cusp import Label
 from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
+from cusp.apps.shared.graphs.undirected import nodes_of
 from cusp.apps.shared.splitmix64 import splitmix64
-from cusp.kernels.arrays import filled_rows, mapped, put, take
+from cusp.kernels.arrays import filled_rows, mapped, put, take, total_of_floats
 from cusp.runtime.devices import backend
 
 
@@ -48,10 +48,10 @@ class Moving:
     Attributes
     ----------
     level : Level
-    label : Label
-        Names of the communities of all proxies.
     groups : LocalCommunities
         On one rank, communities are numbered as the nodes that they are named after.
+    label : Label, or None
+        On several ranks, the names of the communities of all proxies.
     gravity : bool
         Whether chance counts, as it does not in label propagation.
     totals : (masters,) float64
@@ -69,8 +69,8 @@ class Moving:
     """
 
     level: Level
-    label: Label
     groups: LocalCommunities
+    label: Any
     gravity: bool
     totals: Any
     inside: float
@@ -93,6 +93,11 @@ class Moving:
         return levels.modularity_of(self.level, self.inside, self.totals)
 
     @property
+    def now(self) -> LocalCommunities:
+        """The communities as they are now, whatever moves later."""
+        return replace(self.groups, numbers=self.groups.numbers.copy()) if self.level.alone else self.groups
+
+    @property
     def restless(self) -> Any:
         """(masters,) uint8: 1 for those that are, between two turns."""
         return self.states[: self.level.graph.num_masters]
@@ -105,11 +110,11 @@ class Moving:
         turn draws lots of its own.
         """
         factor, level = _odd(seed), self.level
-        lots = tuple(int(_odd(~(seed if self.gravity else seed + (turn << 32)))) for turn in range(turns))
+        draws = 1 if self.gravity else turns
+        lots = tuple(int(_odd(~(seed + (draw << 32)))) for draw in range(draws)) * (turns // draws)
         if level.alone:
             moved, gained = self._ops.sweep(self._alone, int(factor), lots)
             self.inside += gained
-            self.label.values[...] = take(self.groups.names, self.groups.numbers)
             return moved
         shift, moved = np.uint64(65 - turns.bit_length()), 0
         turn_of = mapped(
@@ -164,18 +169,18 @@ class Moving:
         )  # fmt: skip
         put(take(names, new), rows, self.label.values)
         levels.broadcast(level, self.label)
-        gains = self._settle(rows)
+        gains = self._settle(rows, self.label.values)
         strengths = take(self.strengths, rows)
         self._add(old, new, strengths, strengths, self.totals)
         if self.inside_of:
             within = take(self.inside_of.within, rows)
             self._add(old, new, within, within - gains, self.inside_of.outward)
-        self.groups = levels.number(level, self.label)
+        self.groups = levels.number(level, self.label.values)
         return int(rows.size)
 
-    def _settle(self, rows: Any) -> Any:
+    def _settle(self, rows: Any, now: Any) -> Any:
         """Neighbours see the moves of all ranks; what those of masters add to the weight inside, see interfaces.py."""
-        level, graph, now = self.level, self.level.graph, self.label.values
+        level, graph = self.level, self.level.graph
         own = graph.num_masters
         mirrors = own + level.xp.flatnonzero(self.seen[own:] != now[own:])
         moved = level.xp.concatenate([rows, mirrors])
@@ -204,17 +209,30 @@ def _odd(seed: int) -> np.uint64:
 
 
 def begin(
-    level: Level, label: Label, restless: Any = None, inside_of: Inside | None = None, gravity: bool = True
+    level: Level, values: Any = None, restless: Any = None, inside_of: Inside | None = None, gravity: bool = True
 ) -> Moving:
-    """Begin to move nodes: all that have neighbours are restless, or those that are said to be. Collective."""
-    xp, own = level.xp, level.graph.num_masters
+    """Begin to move nodes. Collective.
+
+    Parameters
+    ----------
+    values : (proxies,) int64, optional
+        Names of the communities that they are in; without them, each is on its own.
+    restless : (masters,) bool, optional
+        By default, all that have neighbours are.
+    """
+    graph, xp, own, single = level.graph, level.xp, level.graph.num_masters, values is None
+    values = nodes_of(graph) if single else values
     if level.alone:
-        groups = LocalCommunities(level.graph.gids, level.graph.lid_map.lids(label.values))
+        groups, label = LocalCommunities(graph.gids, graph.lid_map.lids(values)), None
     else:
-        groups = levels.number(level, label)
-    states = xp.zeros(label.values.size + 1, np.uint8)
-    states[:own] = filled_rows(level.graph.offsets[: own + 1]) if restless is None else restless
-    totals = levels.totals_of(level, groups) if gravity else xp.zeros(own, np.float64)
-    seen = (groups.numbers if level.alone else label.values).copy()
-    inside = float(levels.weights_inside(level, groups).sum())
-    return Moving(level, label, groups, gravity, totals, inside, states, seen, inside_of)
+        groups, label = levels.number(level, values), levels.new_label(level)
+        label.values[...] = values
+    states = xp.zeros(values.size + 1, np.uint8)
+    states[:own] = filled_rows(graph.offsets[: own + 1]) if restless is None else restless
+    if not gravity:
+        totals = xp.zeros(own, np.float64)
+    else:
+        totals = level.strengths.copy() if single else levels.totals_of(level, groups)
+    inside = 0.0 if single else total_of_floats(levels.weights_inside(level, groups))
+    seen = (groups.numbers if level.alone else values).copy()
+    return Moving(level, groups, label, gravity, totals, inside, states, seen, inside_of)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cusp import Label
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level
 from cusp.apps.shared.communities.kept import Moves, go_up
 from cusp.apps.shared.communities.moving import Inside, Moving, begin
+from cusp.apps.shared.graphs.undirected import nodes_of
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
@@ -32,14 +32,15 @@ def sweep_once(moving: Moving, seed: int) -> int:
     return moved
 
 
-def refine(moves: Moves, seed: int) -> tuple[Level, Label]:
+def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
     """Put refined communities in the place of the last ones; the level above, and these in there. Collective."""
     level, values = moves.pop()
-    refined = levels.new_label(level)
-    sweep_once(begin(level, refined, inside_of=look_inside(level, values)), seed + APART)
-    moves.append((level, refined.values))
-    above, _ = go_up(level, refined.values)
-    return above, take_along(level, values, refined.values, above)
+    refined = begin(level, inside_of=look_inside(level, values))
+    sweep_once(refined, seed + APART)
+    names = refined.groups.of_proxies
+    moves.append((level, names))
+    above = go_up(level, names)
+    return above, take_along(level, values, names, above)
 
 
 def take_apart(moves: Moves, seed: int) -> None:
@@ -53,30 +54,29 @@ def take_apart(moves: Moves, seed: int) -> None:
     while level.sync.total(float(look_inside(level, values).within.sum()))[0] > 0:
         moves.append((level, values))
         seed += 1
-        level, label = refine(moves, seed)
-        values = label.values
-    moves.append((level, levels.new_label(level).values))
+        level, values = refine(moves, seed)
+    moves.append((level, nodes_of(level.graph)))
 
 
 def look_inside(level: Level, values: Any) -> Inside:
     """The inside of the communities with these names. Collective."""
-    groups = levels.number(level, levels.label_of(level, values))
+    groups = levels.number(level, values)
     weights = level.xp.empty_like(level.graph.targets, np.float64)
     within = levels.weights_inside(level, groups, weights)
     totals = levels.get_from_owners(level, groups.names, levels.totals_of(level, groups))
     return Inside(weights, within, totals[groups.numbers[: level.graph.num_masters]], within.copy())
 
 
-def take_along(level: Level, values: Any, refined: Any, above: Level) -> Label:
-    """The communities of a level as those of the level above, whose nodes are the refined ones. Collective.
+def take_along(level: Level, values: Any, refined: Any, above: Level) -> Any:
+    """The names of a level's communities at the level above, whose nodes are the refined ones. Collective.
 
     A community is named after the one of its nodes that has the smallest global id.
     """
     own, ranks, size = level.graph.num_masters, level.sync.comm.size, level.graph.num_nodes
     keys = refined[:own] % size * ranks + refined[:own] // size
-    least = levels.least_of_members(level, levels.label_of(level, values), keys)
+    least = levels.least_of_members(level, levels.number(level, values), keys)
+    if above.alone and not level.alone:
+        places = level.graph.lid_map.lids(levels.of_this_rank(level, above))
+        return levels.of_all_ranks(level, (least // ranks)[places])
     places = level.graph.lid_map.lids(above.graph.gids[: above.graph.num_masters])
-    label = levels.new_label(above)
-    label.values[: above.graph.num_masters] = (least % ranks * size + least // ranks)[places]
-    levels.broadcast(above, label)
-    return label
+    return levels.everywhere(above, (least % ranks * size + least // ranks)[places])

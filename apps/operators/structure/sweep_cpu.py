@@ -1,0 +1,299 @@
+"""A sweep of community detection on CPUs: all turns on a rank that is alone, in one compiled call of each thread.
+
+In a turn, threads share three jobs: to find what is *closed* (if communities are refined), to *look* for better
+communities, by those of the turn before, and to *settle*: what has moved tells its neighbours. Two arrays have the
+communities before and after a turn, which swap their roles; the moves that only one of them has are copied while the
+next turn looks. So it takes no order: sums of weights are exact, and all else is written by one thread, or the same by
+any.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cusp.apps.operators import team_cpu as teams
+from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS
+from cusp.kernels.atomics import atomic_add
+from cusp.kernels.bits import prefetch
+from cusp.runtime.compiled_code import njit
+
+DRAW, CLOSE, LOOK, SETTLE = range(4)  # jobs
+SHARE = 2  # of their entries, blocks or rows: what a thread takes at least
+TURN, BEGIN, END = range(teams.FACTS, teams.FACTS + 3)  # of the moves in the turn before
+FILLED = teams.SUMS  # moves of this sweep
+BLOCK = 64  # masters that are only looked at for restless ones
+AHEAD, FIRST = 2, 4  # how many rows earlier memory is asked for what the first edges of one lead to
+
+
+class Graph(NamedTuple):
+    """What all threads share: see ``Sweep`` and ``moves`` in interfaces.py. Integers are unsigned.
+
+    Attributes
+    ----------
+    sides : (masters,) uint32, twice
+        Communities before and after an even turn.
+    known : (masters,) float64
+        The totals, negative if closed; where nothing is refined, the totals themselves.
+    turns : (masters,) uint8
+    moved : (masters,) uint32
+    gains : (threads, 8) float64
+        The first of each line is of one thread.
+    to, touched : (threads, masters) float64, (threads, masters) uint32
+        Of each thread, for :func:`best_community`; memory that it touches first.
+    draws : (1 + turns,) uint64
+        Of this sweep: the factor, and the lot of each turn.
+    """
+
+    offsets: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    gids: np.ndarray
+    strengths: np.ndarray
+    sides: tuple[np.ndarray, np.ndarray]
+    totals: np.ndarray
+    known: np.ndarray
+    states: np.ndarray
+    within: np.ndarray
+    wholes: np.ndarray
+    outward: np.ndarray
+    share: float
+    scale: float
+    turns: np.ndarray
+    moved: np.ndarray
+    gains: np.ndarray
+    to: np.ndarray
+    touched: np.ndarray
+    draws: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def take_part(team, number, few, graph):  # type: ignore[no-untyped-def]
+    """What each thread calls: the first one leads, others help."""
+    if number == 0:
+        graph.gains[:, 0] = 0.0
+        _lead(team, few, graph)
+        teams.store(team, teams.JOB, teams.OVER)
+        return
+    job = teams.wait_for_job(team, number, 0)
+    while job >= 0:
+        _take_shares(team, number, graph)
+        job = teams.leave(team, number, job)
+
+
+@njit(cache=True, nogil=True)
+def _lead(team, few, graph):  # type: ignore[no-untyped-def]
+    masters = graph.moved.size
+    blocks, edges = (masters + BLOCK - 1) // BLOCK, graph.targets.size // max(masters, 1) + 1
+    _work(team, DRAW, blocks, BLOCK, few, graph)
+    for turn in range(graph.draws.size - 1):
+        team[TURN] = turn
+        if graph.within.size > 0:
+            _work(team, CLOSE, blocks, BLOCK, few, graph)
+        _work(team, LOOK, blocks, BLOCK, few, graph)
+        _work(team, SETTLE, team[FILLED] - team[END], edges, few, graph)
+        team[BEGIN], team[END] = team[END], team[FILLED]
+    _finish(graph, graph.draws.size - 1, team[BEGIN], team[END])
+
+
+@njit(cache=True, nogil=True)
+def _work(team, kind, entries, each, few, graph):  # type: ignore[no-untyped-def]
+    """All threads share a job, or the leader does one of few entries alone; there are about so many edges in each."""
+    if teams.is_worth(team, entries * each, few):
+        teams.call(team, kind, entries, SHARE)
+        _take_shares(team, 0, graph)
+        teams.dismiss(team)
+    else:
+        _do(team, kind, 0, 0, entries, graph)
+
+
+@njit(cache=True, nogil=True)
+def _take_shares(team, number, graph):  # type: ignore[no-untyped-def]
+    first, last = teams.take(team)
+    while first < last:
+        _do(team, team[teams.KIND], number, first, last, graph)
+        first, last = teams.take(team)
+
+
+@njit(cache=True, nogil=True)
+def _do(team, kind, number, first, last, graph):  # type: ignore[no-untyped-def]
+    if kind == DRAW:
+        _draw(first * BLOCK, min(last * BLOCK, graph.moved.size), graph)
+    elif kind == CLOSE:
+        _close(team[TURN], first * BLOCK, min(last * BLOCK, graph.moved.size), graph)
+    elif kind == LOOK:
+        _look(team, number, first, last, graph)
+    else:
+        _settle(team, number, first + team[END], last + team[END], graph)
+
+
+@njit(cache=True, nogil=True)
+def _draw(begin, end, graph):  # type: ignore[no-untyped-def]
+    """Which turn each master has."""
+    factor, turns, half = graph.draws[0], np.uint64(graph.draws.size - 1), np.uint64(32)
+    for row in range(begin, end):
+        graph.turns[row] = (graph.gids[row] * factor >> half) * turns >> half
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _is_well(row, graph):  # type: ignore[no-untyped-def]
+    """Whether a refined community is well connected with the rest of the community that is refined."""
+    total = graph.totals[row]
+    return graph.outward[row] >= graph.share * total * (graph.wholes[row] - total)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _may_merge(row, graph):  # type: ignore[no-untyped-def]
+    """Whether a master may move while communities are refined."""
+    return graph.totals[row] == graph.strengths[row] and _is_well(row, graph)
+
+
+@njit(cache=True, nogil=True)
+def _close(turn, begin, end, graph):  # type: ignore[no-untyped-def]
+    """Communities that none may join: those that are not well connected, and those whose node may move."""
+    for row in range(begin, end):
+        moves = graph.states[row] & RESTLESS and graph.turns[row] == turn and _may_merge(row, graph)
+        graph.known[row] = graph.totals[row] if _is_well(row, graph) and not moves else -graph.totals[row]
+
+
+@njit(cache=True, nogil=True)
+def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
+    """Restless masters of some blocks, whose turn it is, look for better communities.
+
+    What moved in the turn before is finished, a share of it with each block.
+    """
+    turn, begin, before = team[TURN], team[BEGIN], team[END] - team[BEGIN]
+    masters, blocks, lot = graph.moved.size, (graph.moved.size + BLOCK - 1) // BLOCK, graph.draws[1 + turn]
+    _finish(graph, turn, begin + before * first // blocks, begin + before * last // blocks)
+    numbers, after = _sides(graph, turn)
+    to, touched = graph.to[number], graph.touched[number]
+    rows, found, size = np.empty(BLOCK, np.uint32), np.empty(teams.BUFFER, np.uint32), 0
+    for block in range(first, last):
+        count = _list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)
+        for place in range(count):
+            row = rows[place]
+            graph.states[row] = 0
+            _ask_for(rows[min(place + AHEAD, count - 1)], numbers, to, graph)
+            if graph.within.size > 0 and not _may_merge(row, graph):
+                continue
+            choice = best_community(
+                row, graph.offsets, graph.targets, graph.weights, numbers, graph.strengths, graph.known, graph.gids,
+                lot, graph.scale, to, touched,
+            )  # fmt: skip
+            if choice != numbers[row]:
+                after[row], graph.states[row] = choice, MOVED
+                found[size] = row
+                size += 1
+        if size > teams.BUFFER - BLOCK:
+            teams.append(team, FILLED, found, size, graph.moved)
+            size = 0
+    teams.append(team, FILLED, found, size, graph.moved)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ask_for(row, numbers, to, graph):  # type: ignore[no-untyped-def]
+    """Short rows wait for memory most: what one chooses is hard to foretell, so the next cannot begin before."""
+    begin = graph.offsets[row]
+    for edge in range(begin, min(begin + np.uint64(FIRST), graph.offsets[row + np.uint32(1)])):
+        community = numbers[graph.targets[edge]]
+        prefetch(graph.known, community)
+        prefetch(to, community)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _sides(graph, turn):  # type: ignore[no-untyped-def]
+    """The communities before and after a turn."""
+    return (graph.sides[0], graph.sides[1]) if turn % 2 == 0 else (graph.sides[1], graph.sides[0])
+
+
+@njit(cache=True, nogil=True)
+def _finish(graph, turn, first, last):  # type: ignore[no-untyped-def]
+    """Both sides have these moves of the turn before."""
+    numbers, behind = _sides(graph, turn)
+    for place in range(first, last):
+        row = graph.moved[place]
+        behind[row] = numbers[row]
+        graph.states[row] &= RESTLESS
+
+
+@njit(cache=True, nogil=True)
+def _list_restless(turn, begin, end, graph, rows):  # type: ignore[no-untyped-def]
+    """Most blocks have none, which is seen quickly; returns how many there are."""
+    states, turns, some, size = graph.states[begin:end], graph.turns[begin:end], np.uint8(0), 0
+    for place in range(end - begin):
+        some |= states[place] & np.uint8(turns[place] == turn)
+    if some & RESTLESS:
+        for place in range(end - begin):
+            rows[size] = begin + place
+            size += (states[place] & RESTLESS) & np.uint8(turns[place] == turn)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _settle(team, number, first, last, graph):  # type: ignore[no-untyped-def]
+    """Neighbours see some of the moves, and sums become those of the communities after."""
+    before, after = _sides(graph, team[TURN])
+    gained, shared = 0.0, team[teams.HELPERS] > 0
+    for place in range(first, last):
+        row = graph.moved[place]
+        gain = settle_row(row, graph.offsets, graph.targets, graph.weights, before, after, graph.states)
+        gained += gain
+        _move(before[row], after[row], graph.strengths[row], 0.0, graph.totals, shared)
+        if graph.within.size > 0:
+            _move(before[row], after[row], graph.within[row], gain, graph.outward, shared)
+    graph.gains[number, 0] += gained
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _move(old, new, value, lost, sums, shared):  # type: ignore[no-untyped-def]
+    """A value leaves one sum for another, where some of it is lost; other threads may change them, too."""
+    if shared:
+        atomic_add(sums, old, -value)
+        atomic_add(sums, new, value - lost)
+    else:
+        sums[old] -= value
+        sums[new] += value - lost
+
+
+@njit(cache=True, nogil=True, inline="always")
+def best_community(  # type: ignore[no-untyped-def]
+    row, offsets, targets, weights, numbers, strengths, totals, gids, lot, scale, to, touched
+):
+    """The community that a row chooses, see ``moves``. Places are unsigned, here and below.
+
+    ``to`` has the weight from the row to each community, 0 before and after. ``touched`` has room for as many of them
+    as there are edges: one to which an edge of weight 0 leads may be there twice, which changes nothing.
+    """
+    weighted, own, strength, count = weights.size > 0, numbers[row], strengths[row], 0
+    for edge in range(offsets[row], offsets[row + np.uint64(1)]):
+        community = numbers[targets[edge]]
+        before = to[community]
+        touched[count] = community
+        count += before == 0
+        to[community] = before + (weights[edge] if weighted else 1.0)
+    choice, highest = own, scale * to[own] - strength * (abs(totals[own]) - strength)
+    for k in range(count):
+        community = touched[k]
+        total, weight = totals[community], to[community]
+        score = scale * weight - strength * total
+        to[community] = 0.0
+        if score >= highest and total >= 0 and community != own:
+            if score > highest or (choice != own and gids[community] * lot > gids[choice] * lot):
+                choice, highest = community, score
+    return choice
+
+
+@njit(cache=True, nogil=True, inline="always")
+def settle_row(row, offsets, targets, weights, before, after, states):  # type: ignore[no-untyped-def]
+    """What the move of a row adds to the weight inside, see ``settle``; a mark that is there is not written again."""
+    weighted, old, new, gain = weights.size > 0, before[row], after[row], 0.0
+    for edge in range(offsets[row], offsets[row + np.uint64(1)]):
+        target = np.uint64(targets[edge])
+        now, state = after[target], states[target]
+        if now != new and not state & RESTLESS:
+            states[target] = state | RESTLESS
+        weight = weights[edge] if weighted else 1.0
+        if state & MOVED:
+            gain += weight * (int(now == new) - int(before[target] == old))
+        else:
+            gain += weight * (2 * (int(now == new) - int(now == old)))
+    return gain
