@@ -18,7 +18,7 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
     if not of.kept:
         of.kept.append(_plan(of, len(lots)))
     graph = of.kept[0]
-    graph.draws[:] = factor, *lots
+    graph.draws[:], graph.gains[:] = (factor, *lots), 0.0
     threads = len(graph.gains)
     team = teams.make_team(threads - 1)
     in_parallel(lambda number: take_part(team, number, few(), graph), [(number,) for number in range(threads)])

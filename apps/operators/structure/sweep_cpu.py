@@ -3,8 +3,7 @@
 In a turn, threads share three jobs: to find what is *closed* (if communities are refined), to *look* for better
 communities, by those of the turn before, and to *settle*: what has moved tells its neighbours. Two arrays have the
 communities before and after a turn, which swap their roles; the moves that only one of them has are copied while the
-next turn looks. So it takes no order: sums of weights are exact, and all else is written by one thread, or the same by
-any.
+next turn looks. Sums of weights are exact in any order, and all else is written by one thread, or the same by any.
 """
 
 from typing import NamedTuple
@@ -34,14 +33,11 @@ class Graph(NamedTuple):
         Communities before and after an even turn.
     known : (masters,) float64
         The totals, negative if closed; where nothing is refined, the totals themselves.
-    turns : (masters,) uint8
-    moved : (masters,) uint32
-    gains : (threads, 8) float64
-        The first of each line is of one thread.
+    turns, moved : (masters,) uint8, uint32
+    gains : (threads, 8) float64, the first of each line of one thread
     to, touched : (threads, masters) float64, (threads, masters) uint32
         Of each thread, for :func:`best_community`; memory that it touches first.
-    draws : (1 + turns,) uint64
-        Of this sweep: the factor, and the lot of each turn.
+    draws : (1 + turns,) uint64, the factor of this sweep, and the lot of each turn
     """
 
     offsets: np.ndarray
@@ -70,7 +66,6 @@ class Graph(NamedTuple):
 def take_part(team, number, few, graph):  # type: ignore[no-untyped-def]
     """What each thread calls: the first one leads, others help."""
     if number == 0:
-        graph.gains[:, 0] = 0.0
         _lead(team, few, graph)
         teams.store(team, teams.JOB, teams.OVER)
         return
@@ -143,16 +138,17 @@ def _is_well(row, graph):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, inline="always")
 def _may_merge(row, graph):  # type: ignore[no-untyped-def]
-    """Whether a master may move while communities are refined."""
-    return graph.totals[row] == graph.strengths[row] and _is_well(row, graph)
+    """Whether a master may move while communities are refined; what holds is hard to foretell, so without a branch."""
+    return (graph.totals[row] == graph.strengths[row]) & _is_well(row, graph)
 
 
 @njit(cache=True, nogil=True)
 def _close(turn, begin, end, graph):  # type: ignore[no-untyped-def]
     """Communities that none may join: those that are not well connected, and those whose node may move."""
     for row in range(begin, end):
-        moves = graph.states[row] & RESTLESS and graph.turns[row] == turn and _may_merge(row, graph)
-        graph.known[row] = graph.totals[row] if _is_well(row, graph) and not moves else -graph.totals[row]
+        restless = (graph.states[row] & RESTLESS > 0) & (graph.turns[row] == turn)
+        is_open = _is_well(row, graph) & ~(restless & _may_merge(row, graph))
+        graph.known[row] = graph.totals[row] if is_open else -graph.totals[row]
 
 
 @njit(cache=True, nogil=True)
@@ -171,10 +167,7 @@ def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
         count = _list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)
         for place in range(count):
             row = rows[place]
-            graph.states[row] = 0
             _ask_for(rows[min(place + AHEAD, count - 1)], numbers, to, graph)
-            if graph.within.size > 0 and not _may_merge(row, graph):
-                continue
             choice = best_community(
                 row, graph.offsets, graph.targets, graph.weights, numbers, graph.strengths, graph.known, graph.gids,
                 lot, graph.scale, to, touched,
@@ -217,7 +210,7 @@ def _finish(graph, turn, first, last):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _list_restless(turn, begin, end, graph, rows):  # type: ignore[no-untyped-def]
-    """Most blocks have none, which is seen quickly; returns how many there are."""
+    """Those look now, or may not merge. Most blocks have none, which is seen quickly; returns how many look."""
     states, turns, some, size = graph.states[begin:end], graph.turns[begin:end], np.uint8(0), 0
     for place in range(end - begin):
         some |= states[place] & np.uint8(turns[place] == turn)
@@ -225,6 +218,13 @@ def _list_restless(turn, begin, end, graph, rows):  # type: ignore[no-untyped-de
         for place in range(end - begin):
             rows[size] = begin + place
             size += (states[place] & RESTLESS) & np.uint8(turns[place] == turn)
+    restless, size = size, 0 if graph.within.size > 0 else size
+    for place in range(restless):
+        row = rows[place]
+        graph.states[row] = 0
+        if graph.within.size > 0:
+            rows[size] = row
+            size += np.int64(_may_merge(row, graph))
     return size
 
 

@@ -31,7 +31,7 @@ class Level:
     ----------
     graph : Partition
         As of :func:`~cusp.apps.shared.graphs.undirected.as_undirected`. In a quotient, only nodes that name a community
-        have a master.
+        have a master, and on one rank its rows are in any order.
     sync : Sync
     weights : (edges,) float64, or (0,) if all are 1
         Of a graph with weights, those of :func:`round_weights`, or sums of them.
@@ -283,6 +283,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
     given = graph.offsets, graph.targets, level.weights, groups.numbers
     rows, ends, weights, inside = backend(Communities, graph.device).edges_between(*given, groups.names.size)
+    rows, ends = rows.astype(np.int32, copy=False), ends.astype(np.int32, copy=False)
     loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))
     strengths = totals_of(level, groups)
     named = xp.flatnonzero(which_name(level, groups))
@@ -298,11 +299,12 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
         by_row = xp.argsort(lids[rows], kind="stable")
         rows, ends, weights = lids[rows][by_row], lids[ends][by_row], weights[by_row]
     offsets = xp.zeros(gids.size + 1, np.int64)
-    build.count_in_edges(rows.astype(np.int32, copy=False), offsets)
+    build.count_in_edges(rows, offsets)
     add_up(offsets)
     whole = replace(
         graph, num_masters=named.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
+        num_edges=ends.size,
     )  # fmt: skip
     if not level.alone:
         whole = join_rows(whole, [(offsets, ends, weights)], level.sync.comm)
