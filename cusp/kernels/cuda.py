@@ -82,9 +82,9 @@ class Kernels:
     def resident(self, name: str, each: int = 2, block: int = 512) -> Any:
         """A kernel whose blocks all run at the same time, so that they can wait for each other.
 
-        It is launched with ``each`` blocks of ``block`` threads per multiprocessor, a number for which it is compiled as
-        the macro ``RESIDENT``: two, or one, where waiting for each other takes longer than the work of a step. A call
-        may ask for fewer blocks, ``at_most`` so many.
+        It is launched with ``each`` blocks of ``block`` threads per multiprocessor, a number for which it is compiled
+        as the macro ``RESIDENT``: two, or one, where waiting for each other takes longer than the work of a step. A
+        call may ask for fewer blocks, ``at_most`` so many.
         """
         if (name, each) not in self._resident:
             module = load(self._path, self._more, **self._defines, RESIDENT=str(each))._module

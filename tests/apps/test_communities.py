@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from cusp.apps import library
 from cusp.apps.communities import ALGORITHMS, communities
 from cusp.apps.library import partition_graph
-from cusp.apps.operators.structure.interfaces import Communities, Sweep
+from cusp.apps.operators.communities.interfaces import Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import round_weights
 from cusp.apps.shared.communities.kept import come_down
@@ -269,7 +269,7 @@ def test_sweep(monkeypatch, turns, refined):
     """Rows of any length, also such that many blocks of a GPU share."""
     if parts.DEVICE == "gpu":
         for name, value in (("SHORT", 8), ("MIDDLE", 64), ("PIECE", 64), ("HUB", 128)):
-            monkeypatch.setattr(f"cusp.apps.operators.structure.communities_gpu.{name}", value)
+            monkeypatch.setattr(f"cusp.apps.operators.communities.communities_gpu.{name}", value)
     rng, size = np.random.default_rng(turns), 500
     chances = rng.random(size) ** 3 / 3
     chances[rng.choice(size, 3, replace=False)] = 0.9

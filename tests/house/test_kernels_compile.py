@@ -117,11 +117,11 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
     "cusp/apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "cusp/apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "cusp/apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
-    "cusp/apps/operators/structure/communities.cuh": [
+    "cusp/apps/operators/communities/communities.cuh": [
         {"SHORT": "128", "JOB": job, "NAME": name}
         for job, name in (("Choose", "int"), ("Join", "int"), ("Choose", "i64"))
     ],
-    "cusp/apps/operators/structure/sweep.cuh": [
+    "cusp/apps/operators/communities/sweep.cuh": [
         {"SHORT": "128", "JOB": "Choose", "PIECE": "4096", "RESIDENT": "6"}
     ],
     "cusp/apps/operators/structure/cores.cuh": [{}],

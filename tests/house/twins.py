@@ -5,6 +5,8 @@ from cusp.apps.graph500.interfaces import EdgeList
 from cusp.apps.operators import undirected_cpu, undirected_gpu
 from cusp.apps.operators.batches import batches_cpu, batches_gpu
 from cusp.apps.operators.batches.interfaces import Batches, CpuBatches
+from cusp.apps.operators.communities import communities_cpu, communities_gpu
+from cusp.apps.operators.communities.interfaces import Communities
 from cusp.apps.operators.expressions import drains_cpu, drains_gpu, edges_cpu, edges_gpu
 from cusp.apps.operators.expressions.interfaces import Drains, Edges
 from cusp.apps.operators.interfaces import Undirected
@@ -13,14 +15,12 @@ from cusp.apps.operators.samples.interfaces import Samples
 from cusp.apps.operators.structure import (
     cc_cpu,
     cc_gpu,
-    communities_cpu,
-    communities_gpu,
     cores_cpu,
     cores_gpu,
     kcore_cpu,
     kcore_gpu,
 )
-from cusp.apps.operators.structure.interfaces import Cc, Communities, Cores, Kcore
+from cusp.apps.operators.structure.interfaces import Cc, Cores, Kcore
 from cusp.apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
 from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, CpuPagerank, Pagerank, Rows
 from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu

@@ -1,1 +1,1 @@
-"""Operators that find components, cores and communities."""
+"""Operators that find components and cores."""

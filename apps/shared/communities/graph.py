@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
-from cusp.apps.operators.structure.interfaces import Communities
+from cusp.apps.operators.communities.interfaces import Communities
 from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
 from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
 from cusp.kernels.interfaces import Build

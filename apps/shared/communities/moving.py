@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS, Communities, Sweep
+from cusp.apps.operators.communities.interfaces import MOVED, RESTLESS, Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.graphs.undirected import nodes_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
-from cusp.apps.operators.structure.interfaces import MOVED, RESTLESS
+from cusp.apps.operators.communities.interfaces import MOVED, RESTLESS
 from cusp.kernels.atomics import atomic_add
 from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit

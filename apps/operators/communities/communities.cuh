@@ -1,5 +1,5 @@
 // Communities: see interfaces.py.
-#include "cusp/apps/operators/structure/tables.cuh"
+#include "cusp/apps/operators/communities/tables.cuh"
 
 // Rows of up to SHORT edges, with tables in shared memory: 8 blocks of 24 KiB fill a multiprocessor.
 extern "C" __global__ void __launch_bounds__(32 * WARPS) take_by_warps(Rows of, JOB job, const i64* items, i64 size) {

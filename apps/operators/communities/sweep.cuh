@@ -1,5 +1,5 @@
 // A sweep of communities on one rank: all turns in one kernel, see interfaces.py. JOB is Choose.
-#include "cusp/apps/operators/structure/tables.cuh"
+#include "cusp/apps/operators/communities/tables.cuh"
 
 constexpr unsigned char LOOKS = 4;  // of a node: it is restless, and this is its turn
 

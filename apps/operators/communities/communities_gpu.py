@@ -6,14 +6,14 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.structure.interfaces import Sweep
+from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
 from cusp.runtime.devices import to_host
 
-KERNELS = "cusp/apps/operators/structure/communities.cuh"
-SWEEP = "cusp/apps/operators/structure/sweep.cuh"
+KERNELS = "cusp/apps/operators/communities/communities.cuh"
+SWEEP = "cusp/apps/operators/communities/sweep.cuh"
 EACH = 6  # blocks of a sweep on a multiprocessor
 PIECE = 4096  # edges of a hub that a block takes
 HUB = 4 * PIECE  # edges from which rows are hubs, the longest first, as long as their tables have as many slots

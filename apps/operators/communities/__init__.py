@@ -1,0 +1,1 @@
+"""Operators that find the best community for each node."""

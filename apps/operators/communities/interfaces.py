@@ -1,0 +1,159 @@
+"""What community detection needs from every device."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cusp.runtime.devices import Array
+
+RESTLESS, MOVED = 1, 2  # bits of a node: it has to look for a better community, and it has found one in this turn
+
+
+@dataclass
+class Sweep:
+    """What a sweep of the nodes of one rank reads, and what it changes: numbers, totals, states, seen, and outward.
+
+    Communities are numbered as the nodes that they are named after.
+
+    Attributes
+    ----------
+    offsets, targets, weights : CSR
+        Weights are float64; none are 1.
+    gids : (masters,) int64
+    strengths : (masters,) float64
+    scale : float
+        See :meth:`Communities.moves`.
+    numbers : (masters,) int32
+        Community of each.
+    totals : (masters,) float64
+        Strength of each community.
+    states : (masters + 1,) uint8
+        RESTLESS or 0.
+    seen : (masters,) int32
+        Equal to the numbers, before and after a sweep.
+    inside : ((masters,) float64, (masters,) float64, (masters,) float64), or None
+        Within, wholes and outward, where communities are refined.
+    share : float
+        The weight that chance puts between communities is this times their strengths.
+    kept : list
+        Memory that a call leaves for the next one; empty at first.
+    """
+
+    offsets: Array
+    targets: Array
+    weights: Array
+    gids: Array
+    strengths: Array
+    scale: float
+    numbers: Array
+    totals: Array
+    states: Array
+    seen: Array
+    inside: tuple[Array, Array, Array] | None
+    share: float
+    kept: list[Any] = field(default_factory=list)
+
+
+class Communities(Protocol):
+    """The best community for each of some nodes, by the communities of its neighbours."""
+
+    def sweep(self, of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
+        """Turns of all restless nodes of a rank that is alone: in each, rows move and settle as by the methods below.
+
+        Parameters
+        ----------
+        factor : int
+            Odd: the highest bits of the global id of a node times this, modulo 2^64, say which turn it has.
+        lots : (turns,) int
+            The factor of :meth:`moves` in each turn; as many as a power of two.
+
+        Returns
+        -------
+        moved, gained
+            How many rows have moved, and what that added to the weight of the edges inside of communities.
+        """
+
+    def moves(
+        self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,
+        totals: Array, gids: Array, factor: int, scale: float, spare: list[Any],
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """Rows move to the community of highest ``scale * weight to it - strength * total of the others in it``.
+
+        Of equals, a node's own is taken, else the one named after the node with the highest lot: its global id times
+        an odd factor, modulo 2^64. Candidates are the own community and those of neighbours, unless they are closed.
+
+        Parameters
+        ----------
+        rows : (n,) int64, ascending
+        offsets, targets, weights : CSR
+            Weights are float64; none are 1.
+        numbers : (proxies,) int32
+            Community of each.
+        strengths : (masters,) float64
+        totals : (communities,) float64
+            The negative of a total says that the community is closed.
+        gids : (communities,) int64, distinct
+            Of the nodes that they are named after.
+        spare : list
+            Memory that a call leaves for the next one; empty at first.
+
+        Returns
+        -------
+        rows : (n,) int64
+            Those for which it is not their own.
+        old, new : (n,) int32
+            Their own, and the other one.
+        """
+
+    def settle(
+        self, rows: Array, offsets: Array, targets: Array, weights: Array, before: Array, after: Array, states: Array
+    ) -> Array:
+        """(rows,) float64: what each row's move adds to the weight of the edges inside of communities, both directions.
+
+        An edge between two rows that move counts once for each, others twice: so the gains of all ranks add up.
+
+        Parameters
+        ----------
+        rows : (n,) int64
+            Proxies that have moved.
+        offsets, targets, weights : CSR
+            As above.
+        before, after : (proxies,) integers of one type
+            Names or numbers of their communities.
+        states : (proxies + 1,) uint8
+            MOVED or not, and RESTLESS: what neighbours that are not in the new community of a row become. The last one
+            is nobody's.
+        """
+
+    def edges_between(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """The edges between communities, all those from one to another joined into one.
+
+        Parameters
+        ----------
+        communities : int
+            Above all ``numbers``; the other arrays are as above.
+
+        Returns
+        -------
+        sources, targets : (n,) integer
+            Communities, each pair at most once; sources ascend.
+        sums : (n,) float64
+            Weight of the edges from one to the other.
+        inside : (communities,) float64
+            Weight of the edges inside each.
+        """
+
+    def weight_inside(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, kept: Array | None = None
+    ) -> Array:
+        """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above.
+
+        Parameters
+        ----------
+        kept : (edges,) float64, optional
+            Takes the weights of these edges, and 0 for all others.
+        """
+
+    def add_by_number(self, numbers: Array, values: Array, sums: Array) -> None:
+        """Add the float64 ``values`` to the ``sums`` by their int32 number."""
