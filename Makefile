@@ -8,7 +8,7 @@ DEV := $(VENV)/installed-for-tests
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
 # The longest first: a process that begins with it last would keep the others waiting.
-BY_CPU := $(foreach what,card partition_gpu ladder priority peers build_gpu gpu translate_rules trace bursts own_algorithm limits arrays,tests/*/test_$(what).py)
+BY_CPU := $(foreach what,card bursts partition_gpu ladder peers priority trace build_gpu gpu translate_rules own_algorithm limits arrays,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
 .PHONY: run test check gpu-check bench clean
