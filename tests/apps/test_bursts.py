@@ -16,6 +16,7 @@ from gluon.label import Label
 from gluon.reduction import MAX, MIN
 
 SEEDS = ["0", "3", "4"]  # of the order of threads, where it can be chosen
+SIZES = {7: 3000, 80: 6000}  # by width: both have many levels
 
 
 def make_map(width: int, size: int, directed: bool) -> graphs.Graph:
@@ -51,7 +52,7 @@ def choose_order(monkeypatch, seed):
 def test_bfs(comm, shared_tmp, monkeypatch, width, directed, seed):
     """Hops, the number of rounds, and the lowest parents."""
     choose_order(monkeypatch, seed)
-    graph = make_map(width, 6000, directed)
+    graph = make_map(width, SIZES[width], directed)
     part = partition(comm, shared_tmp, graph, not directed)
     source = int(graph.sources[0])
     hops = graphs.serial_hops(graph, source)
@@ -77,7 +78,7 @@ def test_bfs(comm, shared_tmp, monkeypatch, width, directed, seed):
 @pytest.mark.parametrize("width", [7, 80])
 def test_sssp(comm, shared_tmp, monkeypatch, width, seed):
     choose_order(monkeypatch, seed)
-    graph = make_map(width, 6000, width == 7)
+    graph = make_map(width, SIZES[width], width == 7)
     part = partition(comm, shared_tmp, graph, width != 7)
     source = int(graph.sources[0])
     sync = parts.make_sync(part)

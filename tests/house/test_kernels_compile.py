@@ -181,14 +181,20 @@ def errors(variants: list[tuple[str, str, tuple[str, ...]]], architecture: str, 
 
 
 def test_our_kernels_compile(variants):
-    """The first choice of types of each file to machine code, the others as far as PTX and hardly optimized.
+    """The first choice of types of each file to machine code, the others as far as PTX, all of them hardly optimized.
 
     The optimizer has nothing to say against a source, and took four fifths of the time.
     """
     firsts = first_choices(variants)
-    assert not list(errors(firsts, "sm_90"))
+    assert not list(errors(firsts, "sm_90", "--Ofast-compile=max"))
     others = [variant for variant in variants if variant not in firsts]
     assert not list(errors(others, "compute_90", "--Ofast-compile=max"))
+
+
+@pytest.mark.slow
+def test_our_kernels_compile_as_users_have_them(variants):
+    """Optimized."""
+    assert not list(errors(first_choices(variants), "sm_90"))
 
 
 @pytest.mark.slow

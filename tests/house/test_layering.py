@@ -92,10 +92,6 @@ MORE_FILES = {
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "apps": (34, "the programs that users start by name: python -m apps.NAME"),
     "apps/verify": (16, "what must hold of each kind of answer"),
-    "apps/operators/structure": (
-        14,
-        "four algorithms with kernels of their own, the sweep of one, and their interfaces",
-    ),
     "cusp/policies": (
         14,
         "rules, what they may ask and change, what compiles and translates them, and what they do wrong",
@@ -114,9 +110,15 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All of it, listed once for all that look through it."""
+    return (*ast.walk(tree(path)),)
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of every module that a file imports, anywhere in it."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -126,7 +128,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 def used_names(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of what a file calls, and of the attributes and names that it reads."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield node.lineno, "print"
         elif isinstance(node, ast.Attribute):
@@ -176,6 +178,7 @@ def executed(node: ast.AST) -> Iterator[ast.AST]:
         yield from executed(child)
 
 
+@cache
 def uses(path: Path) -> set[str]:
     """Modules of ours that a file imports when it is loaded or later; a ``backend`` call imports both of a pair."""
     found, names = set(), {}
@@ -228,7 +231,7 @@ def test_the_machine_needs_no_room_above_it():
 
 def opens(path: Path) -> Iterator[int]:
     """Lines of calls that open files by name to read them."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             name = name if name == "np.load" else name.rpartition(".")[2]
@@ -248,7 +251,7 @@ def test_inputs_are_opened_in_one_way():
 
 def compiled(path: Path) -> Iterator[ast.FunctionDef]:
     """Functions of a file that numba compiles."""
-    for function in ast.walk(tree(path)):
+    for function in nodes(path):
         if isinstance(function, ast.FunctionDef) and any("njit" in ast.dump(one) for one in function.decorator_list):
             yield function
 
@@ -258,7 +261,7 @@ def frozen(path: Path) -> Iterator[tuple[str, str]]:
     own = path.stem
     owners = {
         alias.asname or alias.name: (node.module.rpartition(".")[2], alias.name)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
