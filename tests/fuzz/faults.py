@@ -124,7 +124,7 @@ def job(argv: list[str]) -> NoReturn:
         "Alltoallv",
     ):  # fmt: skip
         setattr(Faulty, name, failing(getattr(MPI.Intracomm, name), steps, Faulty))
-    for name in ("exchange", "_combine", "_renewed"):
+    for name in ("exchange", "_combine", "_place"):
         setattr(SharedMemory, name, failing(getattr(SharedMemory, name), steps, Faulty))
     MPI.COMM_WORLD = Faulty(MPI.COMM_WORLD)
     if argv[0].endswith(".py"):
