@@ -12,8 +12,8 @@ from gluon.transports.memory import Buffers, Words
 TRANSPORTS = {
     "cpu": {
         "peer": "gluon.transports.shared:SharedMemory",
-        "hosts": "gluon.transports.hosts:Hosts",
         "mpi": "gluon.transports.host:HostMpi",
+        "hosts": "gluon.transports.hosts:Hosts",  # only if asked for
     },
     "gpu": {
         "peer": "gluon.transports.peer_gpu:Peer",

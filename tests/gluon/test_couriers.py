@@ -108,7 +108,7 @@ def test_four_ranks_on_two_and_three_hosts(tmp_path):
 
 @pytest.mark.mpi(min_size=2)
 def test_who_is_on_which_host(comm, alone, monkeypatch):  # noqa: F811
-    """One transport is for one host, one for several of which some have several ranks; auto takes what suits."""
+    """One transport is for one host, one for several of which some have several ranks, if asked for."""
     one = open_transport("auto", alone, "cpu")
     assert one.name == "peer"
     with pytest.raises(TransportError, match="--transport hosts cannot be used: all ranks are on one host; use peer"):
@@ -119,7 +119,7 @@ def test_who_is_on_which_host(comm, alone, monkeypatch):  # noqa: F811
     for each in (SharedMemory, Hosts):
         monkeypatch.setattr(each, "host_of", staticmethod(kind.host_of))
     own = comm.Dup()
-    assert open_transport("auto", own, "cpu").name == ("hosts" if SIZE > 2 else "mpi")
+    assert open_transport("auto", own, "cpu").name == "mpi"
     text = f"the ranks are on {1 + (SIZE - 1) // 2} hosts; use hosts" if SIZE > 2 else "no two ranks are on one host"
     with pytest.raises(TransportError, match=f"--transport peer cannot be used: {text}"):
         open_transport("peer", own, "cpu")

@@ -37,7 +37,7 @@ SEARCHES = [cusp.bfs, cusp.sssp, cusp.widest, cusp.betweenness]
 OTHERS = [cusp.pagerank, cusp.cc, cusp.scc, cusp.kcore, cusp.triangles, cusp.communities]
 
 def main(comm, argv):
-    graph = cusp.partition_graph(argv[0], policy=argv[1], comm=comm)
+    graph = cusp.partition_graph(argv[0], policy=argv[1], comm=comm, transport="hosts")
     for search in SEARCHES[: int(argv[2])]:
         search(graph, source=0, verify=True)
     for app in OTHERS[: int(argv[2])]:
@@ -68,7 +68,18 @@ def endless(hosts, folder, *words):
     """PageRank on two hosts of two ranks that goes on for ever, once it runs; it writes its output into a file."""
     graphs.write_here(folder / "g.h5", graphs.random_directed(400, 4000))
     said = folder / "said"
-    words = ("-m", "cusp.apps.pagerank", folder / "g.h5", "--iterations", 10**9, "--tolerance", 0, *words)
+    words = (
+        "-m",
+        "cusp.apps.pagerank",
+        folder / "g.h5",
+        "--iterations",
+        10**9,
+        "--tolerance",
+        0,
+        "--transport",
+        "hosts",
+        *words,
+    )
     with said.open("w") as out:
         process = start(hosts, 4, *words, stdout=out, stderr=out)
         try:
