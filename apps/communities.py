@@ -169,7 +169,7 @@ def communities(
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
     graph = levels.round_weights(graph, sync)
-    most = SMALL if checkpoint is None and way_of(("copies",), graph, sync) == "copies" else 0
+    most = SMALL if checkpoint is None and way_of(("copies",), graph, sync) else 0
     level = levels.make_level(graph, sync, resolution, most)
     names, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     groups = levels.number(level, names)

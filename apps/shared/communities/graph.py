@@ -125,19 +125,14 @@ def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -
     strengths = sizes_of(before).astype(np.float64)
     (whole,) = sync.total(total_of_floats(strengths))
     loops = xp.zeros_like(strengths)
-    return _copied(Level(graph, _sync_of(graph, sync), weights, loops, strengths, whole, resolution, most))
+    return _synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
 
 
-def _sync_of(graph: Partition, sync: Sync) -> Sync:
-    """A sync for the nodes of a level. Collective."""
-    return Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
-
-
-def _copied(level: Level) -> Level:
-    """A copy of a small level, the same on all ranks, or the level itself. Collective."""
+def _synced(level: Level) -> Level:
+    """A level with a sync for its own nodes, or a copy of a small one, the same on all ranks. Collective."""
     graph, xp, sync = level.graph, level.xp, level.sync
-    if level.alone or sync.total(graph.targets.size)[0] > level.most:
-        return level
+    if level.alone or not level.most or sync.total(graph.targets.size)[0] > level.most:
+        return replace(level, sync=Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm))
     own = graph.num_masters
     offsets = offsets_of(of_all_ranks(level, sizes_of(graph.offsets[: own + 1])))
     gids, targets, names = (
@@ -151,7 +146,7 @@ def _copied(level: Level) -> Level:
         has_in=xp.zeros(0, np.bool_), degrees=xp.zeros(0, np.int64), lid_map=lid_map, csc=None,
     )  # fmt: skip
     alone = Sync(make_plan(whole, MPI.COMM_SELF), MPI.COMM_SELF)
-    return Level(whole, alone, weights, loops, strengths, level.total, level.resolution, level.most, names)
+    return replace(level, graph=whole, sync=alone, weights=weights, loops=loops, strengths=strengths, names=names)
 
 
 def of_all_ranks(level: Level, values: Any) -> Any:
@@ -310,7 +305,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
         whole = join_rows(whole, [(offsets, ends, weights)], level.sync.comm)
     facts = loops[named], strengths[named], level.total, level.resolution, level.most
     names = None if level.names is None else level.names[named]
-    return _copied(Level(whole, _sync_of(whole, level.sync), whole.weights, *facts, names))
+    return _synced(Level(whole, level.sync, whole.weights, *facts, names))
 
 
 def smallest_members(level: Level, groups: LocalCommunities) -> Any:
