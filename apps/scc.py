@@ -8,36 +8,34 @@
 array([0, 0, 0, 3])
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp import ADD, MAX, MIN, Answer, App, EdgeOperator, Label, Partition, Sync, main, run_main
+from cusp import MAX, MIN, Answer, App, EdgeOperator, Label, Partition, Sync, main, run_main
 from cusp.apps.cc import Shared, cc
 from cusp.apps.cc import prepare as prepare_cc
 from cusp.apps.shared.components import largest_component
 from cusp.apps.shared.splitmix64 import distinct_lots
 from cusp.apps.verify.components import verify_strong_components
-from cusp.kernels.arrays import total
-from cusp.runtime.devices import move, to_host, xp_of
+from cusp.kernels.arrays import compress, mapped, put, take, total
+from cusp.kernels.bits import mix
+from cusp.runtime.devices import device_of, move, to_host, xp_of
 
-FAR = 2**63 - 1  # color of nodes that are done
-PIVOT = 2**62  # subtracted from the color of the pivot
+FAR = 2**63 - 1  # what no color has reached
 
-LESS_IN = EdgeOperator("-1", into="dst.ins")
-LESS_OUT = EdgeOperator("-1", into="src.outs")
-COLOR = EdgeOperator("src.color", into="dst.color", where="dst.root < 0")
-REACH = EdgeOperator("dst.reach", into="src.reach", where="src.color == dst.color")
-NAME = EdgeOperator("src.name", into="dst.name", where="src.root == dst.root")
+AHEAD = EdgeOperator("src.lowest", into="dst.lowest", where="src.group == dst.group")
+BACK = EdgeOperator("dst.lowest", into="src.lowest", where="src.group == dst.group")
 
 
 class Colors(NamedTuple):
-    """The color that each node starts with.
+    """What components are found by.
 
     Attributes
     ----------
     values : (proxies,) int64
-        Distinct, with the global id in the lowest bits; random, and below 0 for the pivot alone.
+        A color for each node: distinct, random, with the global id in the lowest bits.
     pivot : int
         The node with the most out-edges.
     """
@@ -49,12 +47,12 @@ class Colors(NamedTuple):
 def scc(part: Partition, sync: Sync, colors: Colors | Shared) -> Answer:
     """Smallest global id in the strongly connected component of every node. Collective.
 
-    In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): trimming finishes nodes without in-edges or out-edges among the
-    nodes that are left, again and again. Then the pivot gives its color to all nodes that it leads to; those of them
-    that lead back to it are its component, usually the largest. After that all nodes that are left give their colors,
-    and each takes the lowest that reaches it: the nodes of one color that lead back to the node that gave it are its
-    component (Orzan, PhD thesis, Amsterdam 2004). This is repeated with the rest. Colors are random, so long chains of
-    components break in halves.
+    A node takes the lowest color that leads to it, and the lowest that it leads to. If both are the same, it is in the
+    component of the node of that color. All others stay in a group with those that took the same two: other groups have
+    nothing of their component, so edges between groups count no more. This is repeated with what is left (ECL-SCC:
+    Alabandi, Sands, Biros, Burtscher, SC 2023), and finds at least one component of each group. First only one node,
+    the pivot, has a color: its component is usually the largest (Fleischer, Hendrickson, Pinar, IPDPS workshops 2000).
+    Colors are random, so long chains of components break in halves.
 
     Parameters
     ----------
@@ -72,140 +70,76 @@ def scc(part: Partition, sync: Sync, colors: Colors | Shared) -> Answer:
     if isinstance(colors, Shared):
         return cc(part, sync, colors)
     xp = xp_of(part.device)
-    root = Label(part, np.int64, -1, MAX)
-    trimming, coloring = Trimming(part, sync, root), Coloring(part, sync, root, colors)
-    rounds = trimming.close(xp.arange(part.num_masters, dtype=np.int32), trim=True)
-    from_pivot = True
-    while trimming.left > 0:
-        members, more = coloring.find_members(from_pivot)
-        rounds += more + trimming.close(members)
-        from_pivot = False
-    component, more = _name(part, sync, root, colors.pivot)
-    names, sizes = (to_host(values) for values in xp.unique(component, return_counts=True))
+    search = Search(part, sync, colors.values)
+    search.advance(xp.flatnonzero(part.gids == colors.pivot))
+    while sync.total(search.left.size) != (0,):
+        search.advance(search.left)
+    component, largest = search.name(colors.pivot)
     (components,) = sync.total(total(component == part.gids[: part.num_masters]))
-    figures = {"components": components, "largest": largest_component(sync, names, sizes)}
-    return Answer({"component": component}, None, rounds + more, figures)
+    return Answer({"component": component}, None, search.rounds, {"components": components, "largest": largest})
 
 
-def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, int]:
-    """Smallest node of each master's component, of which ``root`` is one node; and the rounds. Collective."""
-    xp, own = root.device.xp, slice(0, part.num_masters)
-    of_pivot = root.values == pivot
-    members = part.gids[own][of_pivot[own]]
-    smallest = sync.lowest(int(members.min()) if members.size else FAR)
-    name = Label(part, np.int64, 0, MIN)
-    name.values[:] = xp.where(of_pivot, smallest, part.gids)
-    name.mark(xp.flatnonzero(~of_pivot))
-    rounds = flood(NAME, part, sync, name, name=name, root=root)
-    return name.values[own].copy(), rounds
-
-
-def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **given: Any) -> int:
-    """Run from the updated proxies on until no proxy changes, mirrors included; returns the rounds. Collective."""
-    rounds = 0
-    while sync.total(int(label.device.count_bits(label.updated, part.num_proxies))) != (0,):
-        operator(part, frontier=label.swap_updated(), **given)
-        sync.reduce(label, write=operator.write)
-        sync.broadcast(label, read="any")
-        sync.end_round()
-        rounds += 1
-    return rounds
-
-
-class Coloring:
-    """Finds components among the nodes that are left: those of one color that lead back to the node that gave it.
+class Search:
+    """The groups of nodes that may still be in one component, and those whose component is known.
 
     Attributes
     ----------
-    root : Label
-        -1 for what is left; the node after which a component is called, for the others.
-    color, reach : Label
+    group : Label
+        A number below 0 says that the component is known: it is -1 less a node of it.
+    left : (n,) int32
+        Proxies whose component is not known.
+    rounds : int
     """
 
-    def __init__(self, part: Partition, sync: Sync, root: Label, colors: Colors) -> None:
-        self.part, self.sync, self.root, self.first = part, sync, root, colors.values
-        self.color, self.reach = Label(part, np.int64, 0, MIN), Label(part, np.int32, 0, MAX)
+    def __init__(self, part: Partition, sync: Sync, colors: Any) -> None:
+        self.part, self.sync, self.colors, self.rounds = part, sync, colors, 0
+        self.group = Label(part, np.int64, 0, MAX)
+        self.lowest = Label(part, np.int64, FAR, MIN), Label(part, np.int64, FAR, MIN)
+        self.gid_bits = np.int64((1 << part.num_nodes.bit_length()) - 1)
+        self.left = xp_of(part.device).arange(part.num_proxies, dtype=np.int32)
 
-    def find_members(self, from_pivot: bool) -> tuple[Any, int]:
-        """Give the masters in the components found their root; their local ids, and rounds. Collective.
+    def advance(self, colored: Any) -> None:
+        """Let these proxies, all of a node, give their colors to those that are left, and divide groups. Collective."""
+        group, left = self.group, self.left
+        colors = take(self.colors, colored)
+        for label, operator in zip(self.lowest, (AHEAD, BACK)):
+            put(FAR, left, label.values)
+            put(colors, colored, label.values)
+            self._spread(operator, label, colored)
+        source, target = (take(label.values, left) for label in self.lowest)
+        put(mapped(partial(_group_of, self.gid_bits), source, target), left, group.values)
+        group.mark(left)
+        self.sync.broadcast(group, read="any")
+        group.swap_updated()
+        self.left = compress(take(group.values, left) >= 0, left)
 
-        Parameters
-        ----------
-        from_pivot : bool
-            Only the pivot gives its color.
-        """
-        color, reach, xp, left = self.color, self.reach, self.root.device.xp, self.root.values < 0
-        starts = left & (self.first < 0) if from_pivot else left
-        color.values[:] = xp.where(left, self.first, FAR)  # every node takes the lowest color of those that lead to it
-        color.mark(xp.flatnonzero(starts))
-        rounds = flood(COLOR, self.part, self.sync, color, color=color, root=self.root)
-        reach.values[:] = starts & (color.values == self.first)  # from what kept its own, against edges, to its color
-        reach.mark(xp.flatnonzero(reach.values))
-        rounds += flood(REACH, self.part, self.sync, reach, reach=reach, color=color)
-        members = xp.flatnonzero(reach.masters())
-        gid_bits = (1 << self.part.num_nodes.bit_length()) - 1
-        self.root.values[members] = color.values[members] & gid_bits
-        return members, rounds
+    def _spread(self, operator: EdgeOperator, label: Label, proxies: Any) -> None:
+        """Let the values of these proxies spread in their groups. Collective."""
+        label.mark(proxies)
+        self.rounds += operator.until_quiet(self.part, self.sync, lowest=label, group=self.group)
+
+    def name(self, pivot: int) -> tuple[Any, int]:
+        """The smallest node of each master's component, and the nodes in the largest. Collective."""
+        part, sync, name = self.part, self.sync, self.lowest[0]
+        xp, own = xp_of(part.device), slice(0, part.num_masters)
+        root = mapped(lambda group: -1 - group, self.group.values)
+        of_pivot = root == pivot
+        members = compress(of_pivot[own], part.gids[own])
+        smallest = sync.lowest(int(members.min()) if members.size else FAR)
+        name.values[:] = xp.where(of_pivot, smallest, xp.minimum(root, part.gids))
+        self._spread(AHEAD, name, xp.flatnonzero((part.gids < root) & ~of_pivot))
+        component = name.masters().copy()
+        followers = compress((component != part.gids[own]) & ~of_pivot[own], component)  # all but the node of that name
+        names, sizes = (to_host(values) for values in xp.unique(followers, return_counts=True))
+        most = largest_component(sync, names, sizes)
+        return component, max(*sync.total(members.size), most and 1 + most)
 
 
-class Trimming:
-    """Counts the edges to and from every node that is left, among such nodes; those without either kind are done.
-
-    Attributes
-    ----------
-    root : Label
-        -1 for what is left.
-    left : int
-        Nodes of the whole graph.
-    """
-
-    def __init__(self, part: Partition, sync: Sync, root: Label) -> None:
-        assert part.csc is not None
-        self.part, self.sync, self.root, self.left = part, sync, root, part.num_nodes
-        self.ins, self.outs = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, ADD)
-        for label, offsets in (self.ins, part.csc.offsets), (self.outs, part.offsets):
-            label.values[:] = offsets[1:] - offsets[:-1]
-            label.mark(root.device.xp.arange(part.num_proxies))
-        self._exchange()
-        self.ins.swap_updated()
-        self.outs.swap_updated()
-
-    def close(self, lids: Any, trim: bool = False) -> int:
-        """Send all ranks which masters are done, and trim the nodes that this leaves alone; returns rounds. Collective.
-
-        Parameters
-        ----------
-        lids : (n,) integers
-            Masters that got their root; with ``trim``, masters to be trimmed if they are alone.
-        """
-        root = self.root
-        rounds = 0
-        while True:
-            if trim:
-                alone = (self.ins.values[lids] <= 0) | (self.outs.values[lids] <= 0)
-                lids = lids[alone & (root.values[lids] < 0)]
-                root.values[lids] = self.part.gids[lids]
-            (closing,) = self.sync.total(int(lids.size))
-            if closing == 0:
-                return rounds
-            self.left -= closing
-            rounds += 1
-            root.mark(lids)
-            self.sync.broadcast(root, read="any")
-            self.sync.end_round(closing=closing)
-            if self.left == 0:
-                return rounds
-            closed = root.swap_updated()
-            LESS_IN(self.part, frontier=closed, ins=self.ins)
-            LESS_OUT(self.part, frontier=closed, outs=self.outs)
-            self._exchange()
-            self.ins.updated |= self.outs.swap_updated()
-            lids, trim = self.ins.take_updated(), True
-            lids = lids[lids < self.part.num_masters]
-
-    def _exchange(self) -> None:
-        self.sync.reduce(self.ins, write="dst")
-        self.sync.reduce(self.outs, write="src")
+def _group_of(gid_bits: Any, source: Any, target: Any) -> Any:
+    """Numbers of the groups of those that took these two colors; below 0, the component, where both are one."""
+    group = mix(source.astype(np.uint64) + mix(target.astype(np.uint64))) >> np.uint64(1)
+    known = (source == target) & (source != FAR)
+    return xp_of(device_of(source)).where(known, -1 - (source & gid_bits), group.astype(np.int64))
 
 
 def prepare(part: Partition, sync: Sync) -> Colors | Shared:
@@ -218,7 +152,6 @@ def prepare(part: Partition, sync: Sync) -> Colors | Shared:
     most = int(degrees.argmax()) if degrees.size else None
     local = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))
     _, pivot = max(sync.comm.allgather(local))
-    colors[gids == pivot] -= PIVOT
     return Colors(move(colors, part.device), pivot)
 
 

@@ -59,6 +59,12 @@ def set_bit_atomic(words, place):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def set_bits(places, words):  # type: ignore[no-untyped-def]
+    for place in places:
+        set_bit(words, place)
+
+
+@njit(cache=True, nogil=True)
 def count_bits(words, size):  # type: ignore[no-untyped-def]
     total = np.uint64(0)
     for word in range(size >> 6):

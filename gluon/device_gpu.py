@@ -46,6 +46,11 @@ def wait() -> None:
     cp.cuda.get_current_stream().synchronize()
 
 
+def set_bits(places: Any, words: Any) -> None:
+    if places.size:
+        kernels(np.int32).set_bits(places.size, places, places.size, words)
+
+
 def count_bits(words: Any, size: int) -> int:
     sums = sums_of(1)
     threads = min(max(-(-size // 32), 1), many_threads())

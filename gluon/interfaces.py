@@ -37,6 +37,9 @@ class Device(Protocol):
     def write(self, part: "Partition", gid: int, value: float, values: Array, updated: Array) -> None:
         """Give a node a value if it has a proxy here."""
 
+    def set_bits(self, places: Array, words: Array) -> None:
+        """Set the bits at these places, (n,) int32."""
+
     def count_bits(self, words: Array, size: int) -> int:
         """How many of the first ``size`` bits are set."""
 

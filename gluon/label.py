@@ -60,11 +60,8 @@ class Label:
         self.device.write(self.part, gid, value, self.values, self.updated)
 
     def mark(self, lids: Any) -> None:
-        """Set the updated bits of some proxies, whose values were written without an operator."""
-        xp, words = self.device.xp, self.updated
-        width = 8 * words.itemsize
-        bits = xp.left_shift(words.dtype.type(1), (lids % width).astype(words.dtype))
-        xp.bitwise_or.at(words, lids // width, bits)
+        """Set the updated bits of some proxies, (n,) integers, whose values were written without an operator."""
+        self.device.set_bits(lids.astype(np.int32, copy=False), self.updated)
 
     def mark_all(self) -> None:
         """Set the updated bits of all proxies; those after the last one stay clear."""

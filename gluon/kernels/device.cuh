@@ -11,6 +11,11 @@ extern "C" __global__ void write_node(const u64* index, const int* table, i64 gi
   set_bit(updated, lid);
 }
 
+extern "C" __global__ void set_bits(const int* places, i64 size, unsigned* words) {
+  i64 i = thread_id();
+  if (i < size) set_bit(words, places[i]);
+}
+
 extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums, u64* host) {
   u64 count = 0;
   for (i64 word = thread_id(); word * 32 < size; word += num_threads()) {

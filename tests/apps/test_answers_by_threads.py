@@ -12,11 +12,9 @@ from cusp.apps import library
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.operators.expressions import edges_cpu
 from cusp.apps.operators.structure import kcore_cpu
-from cusp.apps.scc import flood
 from cusp.runtime import threads
 from gluon.label import Label
 from gluon.reduction import ADD, MIN
-from gluon.sync import Sync
 
 pytestmark = pytest.mark.skipif(parts.WANTED != "cpu", reason="threads of a CPU")
 NODES, EDGES = 6_000, 60_000
@@ -76,7 +74,7 @@ PASSES = {
 def test_passes_of_an_operator(comm, graph, monkeypatch, name):
     """``cut``: whether several threads share the rows."""
     operator, dtype, reduction, cut = PASSES[name]
-    part, sync, found, pieces = graph.part, Sync(graph.plan, comm), [], []
+    part, found, pieces = graph.part, [], []
     in_parallel = threads.in_parallel
     monkeypatch.setattr(
         edges_cpu, "in_parallel", lambda call, each: pieces.append(len(each)) or in_parallel(call, each)
@@ -88,7 +86,8 @@ def test_passes_of_an_operator(comm, graph, monkeypatch, name):
         if name == "flood":
             label.values[:] = part.gids
             label.mark_all()
-            flood(operator, part, sync, label, y=label)
+            while label.device.count_bits(label.updated, part.num_proxies):
+                operator(part, frontier=label.swap_updated(), y=label)
         else:
             operator(part, x=part.gids % 1000, y=label)
         found.append((label.values.tobytes(), label.updated.tobytes()))

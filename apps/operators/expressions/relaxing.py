@@ -104,5 +104,5 @@ def _passes(part: Partition, sync: "Sync", work: Work) -> int:
 BY_PRIORITY = Algorithm(
     {"whole": Form(_whole), "peers": Form(_peers), "mail": Form(_mail), "rounds": Form(_rounds)}, order=True
 )
-IN_ANY_ORDER = Algorithm({"whole": Form(_whole), "mail": Form(_mail), "passes": Form(_passes)})
+IN_ANY_ORDER = Algorithm({"whole": Form(_whole), "mail": Form(_mail), "rounds": Form(_passes)})
 WITHOUT_ROWS = Algorithm({"passes": Form(_passes)})  # the edges of a node are not together
