@@ -20,10 +20,10 @@ from cusp.apps.shared.components import largest_component
 from cusp.apps.shared.splitmix64 import distinct_lots
 from cusp.apps.verify.components import verify_strong_components
 from cusp.kernels.arrays import compress, mapped, put, take, total
-from cusp.kernels.bits import mix
 from cusp.runtime.devices import device_of, move, to_host, xp_of
 
 FAR = 2**63 - 1  # what no color has reached
+MIXES = 0x1E3779B97F4A7C15  # an odd factor
 
 AHEAD = EdgeOperator("src.lowest", into="dst.lowest", where="src.group == dst.group")
 BACK = EdgeOperator("dst.lowest", into="src.lowest", where="src.group == dst.group")
@@ -103,7 +103,6 @@ class Search:
         group, left = self.group, self.left
         colors = take(self.colors, colored)
         for label, operator in zip(self.lowest, (AHEAD, BACK)):
-            put(FAR, left, label.values)
             put(colors, colored, label.values)
             self._spread(operator, label, colored)
         source, target = (take(label.values, left) for label in self.lowest)
@@ -136,10 +135,12 @@ class Search:
 
 
 def _group_of(gid_bits: Any, source: Any, target: Any) -> Any:
-    """Numbers of the groups of those that took these two colors; below 0, the component, where both are one."""
-    group = mix(source.astype(np.uint64) + mix(target.astype(np.uint64))) >> np.uint64(1)
+    """Numbers of the groups of those that took these two colors; below 0, the component, where both are one.
+
+    Should two groups have one number, the edges between them go on to count: paths along them are true ones.
+    """
     known = (source == target) & (source != FAR)
-    return xp_of(device_of(source)).where(known, -1 - (source & gid_bits), group.astype(np.int64))
+    return xp_of(device_of(source)).where(known, -1 - (source & gid_bits), (source * MIXES ^ target) & FAR)
 
 
 def prepare(part: Partition, sync: Sync) -> Colors | Shared:
