@@ -11,7 +11,7 @@ from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import few, in_parallel, row_ranges, row_spans, threads_for
+from cusp.runtime.threads import few, in_parallel, row_ranges, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -26,14 +26,13 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
 
 
 def _plan(of: Sweep, turns: int) -> Graph:
-    size, none = of.strengths.size, np.empty(0)
+    size = of.strengths.size
     threads = threads_for(size + of.targets.size)
     offsets, targets, gids, numbers, seen = unsigned(of.offsets, of.targets, of.gids, of.numbers, of.seen)
-    within, wholes, outward = of.inside or (none, none, none)
     return Graph(
         offsets=offsets, targets=targets, weights=of.weights, gids=gids, strengths=of.strengths, sides=(numbers, seen),
-        totals=of.totals, known=np.empty(size) if of.inside else of.totals, states=of.states,
-        within=within, wholes=wholes, outward=outward, share=float(of.share), scale=float(of.scale),
+        totals=of.totals, known=np.empty(size) if of.refines else of.totals, states=of.states, refines=of.refines,
+        scale=float(of.scale),
         turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
         to=np.zeros((threads, size)), touched=np.empty((threads, size), np.uint32),
         draws=np.empty(1 + turns, np.uint64),
@@ -57,9 +56,7 @@ def moves(
         return first + count
 
     spans = [slice(first, last) for (first, _), last in zip(pieces, in_parallel(choose, pieces))]
-    kept, old, new = (
-        array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans]) for array in moved
-    )
+    kept, old, new = (_joined(array, spans) for array in moved)
     return kept, old, new
 
 
@@ -87,14 +84,29 @@ def settle(
 
 
 def weight_inside(
-    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, kept: np.ndarray | None = None
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray
 ) -> np.ndarray:
     inside = np.empty(offsets.size - 1, np.float64)
-    pieces = row_spans(offsets, 0, inside.size)
-    offsets, targets, numbers = unsigned(offsets, targets, numbers)
-    given = offsets, targets, weights, numbers, inside, np.empty(0, np.float64) if kept is None else kept
-    in_parallel(lambda *rows: _inside(*rows, *given), pieces)
+    pieces = row_ranges(offsets)
+    given = *unsigned(offsets, targets), weights, *unsigned(numbers), inside
+    in_parallel(lambda *rows: _add_inside(*rows, *given), pieces)
     return inside
+
+
+def edges_inside(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    sizes, kept = np.empty(offsets.size - 1, np.int64), (np.empty_like(targets), np.empty_like(weights))
+    pieces = row_ranges(offsets)
+    given = *unsigned(offsets, targets), weights, *unsigned(numbers), sizes, *kept
+    ends = in_parallel(lambda *rows: int(_keep_inside(*rows, *given)), pieces)
+    spans = [slice(int(offsets[first]), end) for (first, _), end in zip(pieces, ends)]
+    return offsets_of(sizes), *(_joined(array, spans) for array in kept)
+
+
+def _joined(array: np.ndarray, spans: list[slice]) -> np.ndarray:
+    """What ranges of places have, one after the other; a single one as it is."""
+    return array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans])
 
 
 def edges_between(
@@ -120,8 +132,8 @@ def edges_between(
 
     pieces = row_ranges(before)
     ends = in_parallel(join, pieces)
-    spans = [(int(before[first]), end) for (first, _), end in zip(pieces, ends)]
-    sources, targets, sums = (joined([array[begin:end] for begin, end in spans]) for array in given)
+    spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, ends)]
+    sources, targets, sums = (_joined(array, spans) for array in given)
     return sources, targets, sums, inside
 
 
@@ -152,17 +164,32 @@ def _settle(rows, offsets, targets, weights, before, after, states, gains):  # t
 
 
 @njit(cache=True, nogil=True)
-def _inside(begin, end, offsets, targets, weights, numbers, inside, kept):  # type: ignore[no-untyped-def]
+def _add_inside(begin, end, offsets, targets, weights, numbers, inside):  # type: ignore[no-untyped-def]
     weighted = weights.size > 0
     for row in range(begin, end):
         whole, own = 0.0, numbers[row]
         for edge in range(offsets[row], offsets[row + 1]):
             weight = weights[edge] if weighted else 1.0
-            weight = weight if own == numbers[targets[edge]] else 0.0
-            whole += weight
-            if kept.size:
-                kept[edge] = weight
+            whole += weight if own == numbers[targets[edge]] else 0.0
         inside[row] = whole
+
+
+@njit(cache=True, nogil=True)
+def _keep_inside(  # type: ignore[no-untyped-def]
+    begin, end, offsets, targets, weights, numbers, sizes, kept_targets, kept_weights
+):
+    """Edges of the rows that stay, from the place of the first one on; returns where they end."""
+    weighted, place = weights.size > 0, offsets[begin]
+    for row in range(begin, end):
+        first, own = place, numbers[row]
+        for edge in range(offsets[row], offsets[row + 1]):
+            target = targets[edge]
+            kept_targets[place] = target
+            if weighted:
+                kept_weights[place] = weights[edge]
+            place += np.uint64(own == numbers[target])
+        sizes[row] = place - first
+    return place
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ RESTLESS, MOVED = 1, 2  # bits of a node: it has to look for a better community,
 
 @dataclass
 class Sweep:
-    """What a sweep of the nodes of one rank reads, and what it changes: numbers, totals, states, seen, and outward.
+    """What a sweep of the nodes of one rank reads, and what it changes: numbers, totals, states and seen.
 
     Communities are numbered as the nodes that they are named after.
 
@@ -30,10 +30,8 @@ class Sweep:
         RESTLESS or 0.
     seen : (masters,) int32
         Equal to the numbers, before and after a sweep.
-    inside : ((masters,) float64, (masters,) float64, (masters,) float64), or None
-        Within, wholes and outward, where communities are refined.
-    share : float
-        The weight that chance puts between communities is this times their strengths.
+    refines : bool
+        Whether rows move only while they are alone, and join none that looks in the same turn; then nothing settles.
     kept : list
         Memory that a call leaves for the next one; empty at first.
     """
@@ -48,8 +46,7 @@ class Sweep:
     totals: Array
     states: Array
     seen: Array
-    inside: tuple[Array, Array, Array] | None
-    share: float
+    refines: bool = False
     kept: list[Any] = field(default_factory=list)
 
 
@@ -144,16 +141,13 @@ class Communities(Protocol):
             Weight of the edges inside each.
         """
 
-    def weight_inside(
-        self, offsets: Array, targets: Array, weights: Array, numbers: Array, kept: Array | None = None
-    ) -> Array:
-        """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above.
+    def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> Array:
+        """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above."""
 
-        Parameters
-        ----------
-        kept : (edges,) float64, optional
-            Takes the weights of these edges, and 0 for all others.
-        """
+    def edges_inside(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array
+    ) -> tuple[Array, Array, Array]:
+        """Offsets, targets and weights of the edges whose ends have the same number, of a CSR as above."""
 
     def add_by_number(self, numbers: Array, values: Array, sums: Array) -> None:
         """Add the float64 ``values`` to the ``sums`` by their int32 number."""

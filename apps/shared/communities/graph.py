@@ -17,7 +17,8 @@ from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import transpose
-from cusp.runtime.devices import backend, to_host, xp_of
+from cusp.output.gid_order import at_gids, in_gid_order
+from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
@@ -118,14 +119,18 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
 def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -> Level:
     """The first level, of an undirected graph. Collective."""
     xp = xp_of(graph.device)
-    before, weights = graph.offsets[: graph.num_masters + 1], xp.empty(0, np.float64)
-    if graph.weights is not None:
-        weights = graph.weights
-        before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
-    strengths = sizes_of(before).astype(np.float64)
+    weights = xp.empty(0, np.float64) if graph.weights is None else graph.weights
+    strengths = sums_of_rows(graph.offsets[: graph.num_masters + 1], weights)
     (whole,) = sync.total(total_of_floats(strengths))
     loops = xp.zeros_like(strengths)
     return _synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
+
+
+def sums_of_rows(offsets: Any, weights: Any) -> Any:
+    """(rows,) float64: weight of the edges of each row, exactly; without weights, their number."""
+    if weights.size:
+        offsets = take(offsets_of(weights, np.float64), offsets)  # sums of all weights before a row
+    return sizes_of(offsets).astype(np.float64)
 
 
 def _synced(level: Level) -> Level:
@@ -166,6 +171,15 @@ def sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any
     sums = level.xp.zeros(groups.names.size, np.float64)
     backend(Communities, level.graph.device).add_by_number(groups.numbers[: level.graph.num_masters], values, sums)
     return sums
+
+
+def names_of(level: Level, gids: Any) -> Any:
+    """(n,) int64: the names of nodes, by their global ids, of which any rank may have the master. Collective."""
+    if level.alone:
+        return gids
+    graph, comm, asked = level.graph, level.sync.comm, to_host(gids)
+    _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)
+    return move(at_gids(owners, asked, graph.num_nodes, comm) * graph.num_nodes + asked, graph.device)
 
 
 def new_label(level: Level) -> Label:
@@ -255,10 +269,17 @@ def modularity(level: Level, groups: LocalCommunities) -> float:
     return modularity_of(level, float(weights_inside(level, groups).sum()), totals_of(level, groups))
 
 
-def weights_inside(level: Level, groups: LocalCommunities, kept: Any = None) -> Any:
-    """(masters,) float64: weight of the edges of each node to others of its community; ``kept``, see interfaces.py."""
+def weights_inside(level: Level, groups: LocalCommunities) -> Any:
+    """(masters,) float64: weight of the edges of each node to others of its community."""
     graph, ops = level.graph, backend(Communities, level.graph.device)
-    return ops.weight_inside(graph.offsets[: graph.num_masters + 1], graph.targets, level.weights, groups.numbers, kept)
+    return ops.weight_inside(graph.offsets[: graph.num_masters + 1], graph.targets, level.weights, groups.numbers)
+
+
+def edges_inside(level: Level, groups: LocalCommunities) -> Level:
+    """The level without the edges between communities; strengths and loops stay as they are."""
+    graph, ops = level.graph, backend(Communities, level.graph.device)
+    offsets, targets, weights = ops.edges_inside(graph.offsets, graph.targets, level.weights, groups.numbers)
+    return replace(level, graph=replace(graph, offsets=offsets, targets=targets, weights=None), weights=weights)
 
 
 def modularity_of(level: Level, inside: float, totals: Any) -> float:

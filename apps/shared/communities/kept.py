@@ -6,16 +6,22 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
-from cusp.apps.shared.communities.graph import Level, LocalCommunities, everywhere, get_from_owners, number, quotient
+from cusp.apps.shared.communities.graph import (
+    Level,
+    LocalCommunities,
+    everywhere,
+    get_from_owners,
+    names_of,
+    number,
+    quotient,
+)
 from cusp.apps.shared.communities.moving import Moving
 from cusp.apps.shared.communities.moving import begin as begin_to_move
 from cusp.kernels.arrays import take, total
-from cusp.output.gid_order import at_gids, in_gid_order
-from cusp.runtime.devices import move, to_host
 
 Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
-REALS, WHOLE = ("start", "reached"), ("before", "sweeps")  # of a Climb
+REALS, WHOLE = ("start", "reached"), ("down", "sweeps")  # of a Climb
 
 
 @dataclass
@@ -30,8 +36,8 @@ class Climb:
         The best ones so far.
     start, reached : float
         Modularity before the level, and that of the best.
-    before : int
-        How often Leiden has climbed up all levels.
+    down : int
+        1 once the top was reached: nodes of the graph move between the communities that were found there.
     sweeps : int
         How many there were.
     """
@@ -40,15 +46,15 @@ class Climb:
     best: LocalCommunities
     start: float
     reached: float
-    before: int = 0
+    down: int = 0
     sweeps: int = 0
 
 
-def begin(level: Level, values: Any = None, before: int = 0) -> Climb:
+def begin(level: Level, values: Any = None, down: int = 0) -> Climb:
     """From communities with these names, or single nodes. Collective."""
     moving = begin_to_move(level, values)
     reached = moving.modularity
-    return Climb(moving, moving.now, reached, reached, before)
+    return Climb(moving, moving.now, reached, reached, down)
 
 
 def go_up(level: Level, values: Any) -> Level:
@@ -117,14 +123,11 @@ def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str) -> An
     CheckpointError
         On every rank: a node has no community.
     """
-    graph, comm = first.graph, first.sync.comm
-    gids = to_host(checkpoint.label(what, np.int64)[_lids(first, level)])
-    wrong = total((gids < 0) | (gids >= graph.num_nodes))
+    gids = checkpoint.label(what, np.int64)[_lids(first, level)]
+    wrong = total((gids < 0) | (gids >= first.graph.num_nodes))
     if first.sync.total(wrong)[0]:
         raise checkpoint.damaged(f"/{what} does not say of each node in which community it is")
-    _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)
-    names = at_gids(owners, gids, graph.num_nodes, comm) * graph.num_nodes + gids
-    return everywhere(level, move(names, graph.device))
+    return everywhere(level, names_of(first, gids))
 
 
 def flags(checkpoint: Checkpoint, first: Level, level: Level) -> Any:

@@ -3,21 +3,19 @@
 Traag, Waltman and van Eck, From Louvain to Leiden: guaranteeing well-connected communities, Scientific Reports 9, 2019.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from cusp.apps.cc import cc, prepare
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level
 from cusp.apps.shared.communities.kept import Moves, go_up
-from cusp.apps.shared.communities.moving import Inside, Moving, begin
-from cusp.apps.shared.graphs.undirected import nodes_of
+from cusp.apps.shared.communities.moving import Moving, begin
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
 APART = 1 << 32  # by which seeds of refinements differ from those of sweeps
-BY_CHANCE = 2.0**-60  # a resolution at which any edge outweighs chance: there are at most 2^53 units of weight
 
 
 def sweep_once(moving: Moving, seed: int) -> int:
@@ -35,7 +33,7 @@ def sweep_once(moving: Moving, seed: int) -> int:
 def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
     """Put refined communities in the place of the last ones; the level above, and these in there. Collective."""
     level, values = moves.pop()
-    refined = begin(level, inside_of=look_inside(level, values))
+    refined = begin(*look_inside(level, values), refines=True)
     sweep_once(refined, seed + APART)
     names = refined.groups.of_proxies
     moves.append((level, names))
@@ -43,28 +41,36 @@ def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
     return above, take_along(level, values, names, above)
 
 
-def take_apart(moves: Moves, seed: int) -> None:
-    """Take communities apart that are not connected, by which modularity does not fall. Collective.
+def take_apart(level: Level, values: Any) -> Any:
+    """The names of communities after those that are not connected were taken apart, by which modularity does not fall.
 
-    Where chance counts for nothing, nodes merge as long as there are edges inside: again and again a fair share of all
-    that have some, until each connected part is a single node.
+    Collective.
     """
-    level, values = moves.pop()
-    level = replace(level, resolution=BY_CHANCE)
-    while level.sync.total(float(look_inside(level, values).within.sum()))[0] > 0:
-        moves.append((level, values))
-        seed += 1
-        level, values = refine(moves, seed)
-    moves.append((level, nodes_of(level.graph)))
+    inner = levels.edges_inside(level, levels.number(level, values)).graph
+    answer = cc(inner, level.sync, prepare(inner, level.sync))
+    return levels.everywhere(level, levels.names_of(level, answer.labels["component"]))
 
 
-def look_inside(level: Level, values: Any) -> Inside:
-    """The inside of the communities with these names. Collective."""
-    groups = levels.number(level, values)
-    weights = level.xp.empty_like(level.graph.targets, np.float64)
-    within = levels.weights_inside(level, groups, weights)
-    totals = levels.get_from_owners(level, groups.names, levels.totals_of(level, groups))
-    return Inside(weights, within, totals[groups.numbers[: level.graph.num_masters]], within.copy())
+def look_inside(level: Level, values: Any) -> tuple[Level, None, Any]:
+    """What nodes see of a level while the communities with these names are refined. Collective.
+
+    Returns
+    -------
+    inner : Level
+        With the edges inside of communities alone.
+    names : None
+        Nodes begin on their own.
+    restless : (masters,) bool
+        Those that are well connected with the others of their community: by at least the weight that chance would put
+        there.
+    """
+    groups, own = levels.number(level, values), level.graph.num_masters
+    inner = levels.edges_inside(level, groups)
+    wholes = levels.get_from_owners(level, groups.names, levels.totals_of(level, groups))[groups.numbers[:own]]
+    within = levels.sums_of_rows(inner.graph.offsets[: own + 1], inner.weights)
+    share = level.resolution / level.total if level.total else 0.0
+    well = within >= share * level.strengths * (wholes - level.strengths)
+    return inner, None, well & (within > 0)
 
 
 def take_along(level: Level, values: Any, refined: Any, above: Level) -> Any:
