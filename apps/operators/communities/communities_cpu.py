@@ -7,8 +7,7 @@ import numpy as np
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.sweep_cpu import Graph, best_community, settle_row, take_part
-from cusp.kernels import build_cpu as build
-from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
+from cusp.kernels.arrays import joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, in_parallel, row_ranges, threads_for
@@ -49,7 +48,7 @@ def moves(
     lots = gids, np.uint64(factor)
 
     def choose(first: int, last: int) -> int:
-        to, touched = _take_spare(spare, 0, totals.size, np.float64, numbers.size)
+        to, touched = _take_spare(spare, totals.size, numbers.size)
         given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), to, touched
         count = _choose(rows[first:last], *given, *(array[first:last] for array in unsigned(*moved)))
         spare.append((to, touched))
@@ -60,7 +59,7 @@ def moves(
     return kept, old, new
 
 
-def _take_spare(spare: list[Any], empty: int, size: int, dtype: Any, room: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def _take_spare(spare: list[Any], size: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     """A table that a thread has left empty, or another one; and room for the places that it will fill."""
     try:
         kept = spare.pop()
@@ -68,7 +67,7 @@ def _take_spare(spare: list[Any], empty: int, size: int, dtype: Any, room: int =
         kept = None
     if kept and kept[0].size >= size and kept[1].size >= room:
         return kept
-    return np.full(size, empty, dtype), np.empty(room, np.uint32)
+    return np.zeros(size), np.empty(room, np.uint32)
 
 
 def settle(
@@ -112,29 +111,23 @@ def _joined(array: np.ndarray, spans: list[slice]) -> np.ndarray:
 def edges_between(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, communities: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    rows, none = offsets.size - 1, np.empty(0, np.uint8)
-    begins, members = np.zeros(communities + 1, np.int64), np.empty(rows, np.int32)
-    build.count_in_edges(numbers[:rows], begins)
-    add_up(begins)
-    each = np.arange(rows + 1)
-    build.transpose(0, each, numbers[:rows], none, 0, communities, begins[:-1].copy(), members, none)
-    before = offsets_of(sizes_of(offsets, members))[begins]  # entries in the rows of the communities before each
-    given = [np.empty(targets.size, dtype) for dtype in (np.int32, np.int32, np.float64)]
-    inside, spare = np.zeros(communities, np.float64), list[Any]()
-    members, offsets, targets, numbers = unsigned(members, offsets, targets, numbers)
+    begins, before = np.zeros(communities + 1, np.int64), np.zeros(communities + 1, np.int64)
+    members, sizes = np.empty(offsets.size - 1, np.uint32), np.empty(communities, np.int64)
+    given, inside, spare = (np.empty(targets.size, np.int32), np.empty(targets.size)), np.empty(communities), list[Any]()
+    offsets, targets, numbers = unsigned(offsets, targets, numbers)
+    _list_members(offsets, numbers, begins, before, members)
 
     def join(first: int, last: int) -> int:
-        place, touched = _take_spare(spare, -1, communities, np.int64)
-        rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
-        end = int(_join(first, begins[first : last + 1], members, *rest))
-        spare.append((place, touched))
+        kept = _take_spare(spare, communities, 0)
+        rest = (offsets, targets, weights, numbers, inside, kept[0], int(before[first]), sizes, *unsigned(given[0]), given[1])
+        end = int(_join(first, last, begins, members, *rest))
+        spare.append(kept)
         return end
 
     pieces = row_ranges(before)
     ends = in_parallel(join, pieces)
     spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, ends)]
-    sources, targets, sums = (_joined(array, spans) for array in given)
-    return sources, targets, sums, inside
+    return offsets_of(sizes), *(_joined(array, spans) for array in given), inside
 
 
 def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
@@ -199,27 +192,47 @@ def _add(numbers, values, sums):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _join(  # type: ignore[no-untyped-def]
-    source, begins, members, offsets, targets, weights, numbers, inside, place, count, sources, ends, sums
-):
-    """From community ``source`` on, the rows of all its members one after the other; entries from ``count`` on.
+def _list_members(offsets, numbers, begins, before, members):  # type: ignore[no-untyped-def]
+    """The rows of each community, where they begin, and how many edges there are in those of communities before."""
+    one = np.uint64(1)
+    for row in range(members.size):
+        community = np.uint64(numbers[row])
+        begins[community + one] += 1
+        before[community + one] += np.int64(offsets[row + 1] - offsets[row])
+    first = 0
+    for community in range(1, begins.size):
+        size, begins[community] = begins[community], first
+        first += size
+        before[community] += before[community - 1]
+    for row in range(members.size):
+        community = np.uint64(numbers[row])
+        members[begins[community + one]] = row
+        begins[community + one] += 1
 
-    ``place`` is where the last entry that leads to each community is, and -1 again in the end.
+
+@njit(cache=True, nogil=True)
+def _join(  # type: ignore[no-untyped-def]
+    first, last, begins, members, offsets, targets, weights, numbers, inside, to, count, sizes, ends, sums
+):
+    """The rows of some communities, whose entries stand from ``count`` on; returns where they end.
+
+    As in :func:`best_community`, ``to`` has the weight to each community, and one may be among the ends twice.
     """
-    begin, weighted = count, weights.size > 0
-    for i in range(begins.size - 1):
-        first = count
-        for member in members[begins[i] : begins[i + 1]]:
-            for edge in range(offsets[member], offsets[member + 1]):
-                end, weight = numbers[targets[edge]], weights[edge] if weighted else 1.0
-                if end == source + i:
-                    inside[source + i] += weight
-                elif place[end] >= first:
-                    sums[place[end]] += weight
-                else:
-                    place[end] = count
-                    sources[count], ends[count], sums[count] = source + i, end, weight
-                    count += 1
-    for end in ends[begin:count]:
-        place[end] = -1
+    weighted = weights.size > 0
+    for source in range(first, last):
+        begin = end = np.uint64(count)
+        for member in members[begins[source] : begins[source + 1]]:
+            for edge in range(offsets[member], offsets[member + np.uint32(1)]):
+                community = numbers[targets[edge]]
+                weight = to[community]
+                ends[end] = community
+                end += np.uint64(weight == 0)
+                to[community] = weight + (weights[edge] if weighted else 1.0)
+        inside[source], to[source] = to[source], 0.0
+        for place in range(begin, end):
+            community = ends[place]
+            ends[count], sums[count] = community, to[community]
+            count += to[community] != 0
+            to[community] = 0.0
+        sizes[source] = np.int64(count) - np.int64(begin)
     return count

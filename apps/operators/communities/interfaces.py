@@ -124,7 +124,7 @@ class Communities(Protocol):
     def edges_between(
         self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
     ) -> tuple[Array, Array, Array, Array]:
-        """The edges between communities, all those from one to another joined into one.
+        """The edges between communities, all those from one to another joined into one, unless they weigh nothing.
 
         Parameters
         ----------
@@ -133,10 +133,8 @@ class Communities(Protocol):
 
         Returns
         -------
-        sources, targets : (n,) integer
-            Communities, each pair at most once; sources ascend.
-        sums : (n,) float64
-            Weight of the edges from one to the other.
+        offsets, targets, sums : CSR
+            Of the communities; those that lead to one are in any order.
         inside : (communities,) float64
             Weight of the edges inside each.
         """

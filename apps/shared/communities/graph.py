@@ -298,8 +298,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     """
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
     given = graph.offsets, graph.targets, level.weights, groups.numbers
-    rows, ends, weights, inside = backend(Communities, graph.device).edges_between(*given, groups.names.size)
-    rows, ends = rows.astype(np.int32, copy=False), ends.astype(np.int32, copy=False)
+    offsets, ends, weights, inside = backend(Communities, graph.device).edges_between(*given, groups.names.size)
     loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))
     strengths = totals_of(level, groups)
     named = xp.flatnonzero(which_name(level, groups))
@@ -312,11 +311,12 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     lid_map = map_lids(graph.num_nodes, gids)
     if not level.alone:  # otherwise communities are numbered by global id already
         lids = lid_map.lids(groups.names % graph.num_nodes)
-        by_row = xp.argsort(lids[rows], kind="stable")
-        rows, ends, weights = lids[rows][by_row], lids[ends][by_row], weights[by_row]
-    offsets = xp.zeros(gids.size + 1, np.int64)
-    build.count_in_edges(rows, offsets)
-    add_up(offsets)
+        own = xp.searchsorted(groups.names // graph.num_nodes, xp.arange(graph.rank, graph.rank + 2))
+        begin, end = to_host(offsets[own]).tolist()  # of the rows that stay here, which come first
+        ends, weights = (xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in (lids[ends], weights))
+        sizes = xp.zeros(gids.size, np.int64)
+        sizes[lids] = sizes_of(offsets)
+        offsets = offsets_of(sizes)
     whole = replace(
         graph, num_masters=named.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
