@@ -92,17 +92,16 @@ def louvain(
     while True:
         _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
-        moves.append((level, climb.best.of_proxies))
+        moves.append((level, climb.best))
         if not climb.down and climb.reached >= climb.start + LEAST_GAIN:
-            level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(*moves[-1]), None)
-            climb = kept.begin(level, names)
+            level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(moves), None)
+            climb = kept.begin(level, names, climb)
         elif not climb.down and refines:
             level, names, moves = first, kept.come_down(moves), []
-            climb = kept.begin(level, names, down=1)
+            climb = kept.begin(level, names, climb, down=1)
         else:
             break
-    names = kept.come_down(moves)
-    return take_apart(level, names) if refines else names, sweeps
+    return take_apart(level, climb.best) if refines else kept.come_down(moves), sweeps
 
 
 def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Any, int]:
@@ -126,7 +125,7 @@ def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
         reached = climb.moving.modularity
         enough = climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start))
         if reached > climb.reached:
-            climb.best, climb.reached = climb.moving.now, reached
+            climb.best, climb.inside, climb.reached = climb.moving.now, climb.moving.inside, reached
         if moved == 0 or (climb.sweeps > 1 and reached < enough):
             break
         keep()

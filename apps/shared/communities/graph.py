@@ -335,14 +335,14 @@ def smallest_members(level: Level, groups: LocalCommunities) -> Any:
 
 
 def least_of_members(level: Level, groups: LocalCommunities, values: Any) -> Any:
-    """(masters,) int64: the least of the (masters,) values in each master's community. Collective."""
+    """(n,) int64: the least of the values in the community of each, which is that of the first n numbers. Collective."""
     xp, own, most = level.xp, level.graph.num_masters, np.iinfo(np.int64).max
     parts, least = xp.full(groups.names.size, most, np.int64), xp.full(own, most, np.int64)
-    xp.minimum.at(parts, groups.numbers[:own], values)
+    xp.minimum.at(parts, groups.numbers[: values.size], values)
     for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
         lids = level.graph.lid_map.lids(gids)
         least[lids] = xp.minimum(least[lids], some)
-    return take(get_from_owners(level, groups.names, least), groups.numbers[:own])
+    return take(get_from_owners(level, groups.names, least), groups.numbers[: values.size])
 
 
 def which_name(level: Level, groups: LocalCommunities) -> Any:

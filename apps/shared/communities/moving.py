@@ -177,8 +177,9 @@ def _odd(seed: int) -> np.uint64:
 
 
 def begin(
-    level: Level, values: Any = None, restless: Any = None, gravity: bool = True, refines: bool = False
-) -> Moving:
+    level: Level, values: Any = None, restless: Any = None, gravity: bool = True, refines: bool = False,
+    inside: float | None = None,
+) -> Moving:  # fmt: skip
     """Begin to move nodes. Collective.
 
     Parameters
@@ -187,6 +188,8 @@ def begin(
         Names of the communities that they are in; without them, each is on its own.
     restless : (masters,) bool, optional
         By default, all that have neighbours are.
+    inside : float, optional
+        If it is known already.
     """
     graph, xp, own, single = level.graph, level.xp, level.graph.num_masters, values is None
     values = nodes_of(graph) if single else values
@@ -199,8 +202,13 @@ def begin(
     states[:own] = filled_rows(graph.offsets[: own + 1]) if restless is None else restless
     if not gravity:
         totals = xp.zeros(own, np.float64)
+    elif single:
+        totals = level.strengths.copy()
+    elif level.alone:
+        totals = levels.sum_by_community(level, groups, level.strengths)
     else:
-        totals = level.strengths.copy() if single else levels.totals_of(level, groups)
-    inside = 0.0 if single else total_of_floats(levels.weights_inside(level, groups))
+        totals = levels.totals_of(level, groups)
+    if inside is None:
+        inside = 0.0 if single else total_of_floats(levels.weights_inside(level, groups))
     seen = (groups.numbers if level.alone else values).copy()
     return Moving(level, groups, label, gravity, totals, inside, states, seen, refines)

@@ -5,13 +5,12 @@ Traag, Waltman and van Eck, From Louvain to Leiden: guaranteeing well-connected 
 
 from typing import Any
 
-import numpy as np
-
 from cusp.apps.cc import cc, prepare
 from cusp.apps.shared.communities import graph as levels
-from cusp.apps.shared.communities.graph import Level
+from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.communities.kept import Moves, go_up
 from cusp.apps.shared.communities.moving import Moving, begin
+from cusp.kernels.arrays import take
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
@@ -31,58 +30,38 @@ def sweep_once(moving: Moving, seed: int) -> int:
 
 
 def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
-    """Put refined communities in the place of the last ones; the level above, and these in there. Collective."""
-    level, values = moves.pop()
-    refined = begin(*look_inside(level, values), refines=True)
+    """Put refined communities in the place of the last ones; the level above, and the names of these there. Collective.
+
+    Nodes merge that an edge inside of a community connects, wherever modularity grows most.
+    """
+    level, groups = moves.pop()
+    refined = begin(levels.edges_inside(level, groups), refines=True)
     sweep_once(refined, seed + APART)
-    names = refined.groups.of_proxies
-    moves.append((level, names))
-    above = go_up(level, names)
-    return above, take_along(level, values, names, above)
+    moves.append((level, refined.groups))
+    above = go_up(moves)
+    return above, take_along(level, groups, above)
 
 
-def take_apart(level: Level, values: Any) -> Any:
+def take_apart(level: Level, groups: LocalCommunities) -> Any:
     """The names of communities after those that are not connected were taken apart, by which modularity does not fall.
 
     Collective.
     """
-    inner = levels.edges_inside(level, levels.number(level, values)).graph
+    inner = levels.edges_inside(level, groups).graph
     answer = cc(inner, level.sync, prepare(inner, level.sync))
     return levels.everywhere(level, levels.names_of(level, answer.labels["component"]))
 
 
-def look_inside(level: Level, values: Any) -> tuple[Level, None, Any]:
-    """What nodes see of a level while the communities with these names are refined. Collective.
+def take_along(level: Level, groups: LocalCommunities, above: Level) -> Any:
+    """The names of a level's communities at the level above, where each node is a part of one of them. Collective.
 
-    Returns
-    -------
-    inner : Level
-        With the edges inside of communities alone.
-    names : None
-        Nodes begin on their own.
-    restless : (masters,) bool
-        Those that are well connected with the others of their community: by at least the weight that chance would put
-        there.
+    A community is named after the one of its nodes there that has the smallest global id.
     """
-    groups, own = levels.number(level, values), level.graph.num_masters
-    inner = levels.edges_inside(level, groups)
-    wholes = levels.get_from_owners(level, groups.names, levels.totals_of(level, groups))[groups.numbers[:own]]
-    within = levels.sums_of_rows(inner.graph.offsets[: own + 1], inner.weights)
-    share = level.resolution / level.total if level.total else 0.0
-    well = within >= share * level.strengths * (wholes - level.strengths)
-    return inner, None, well & (within > 0)
-
-
-def take_along(level: Level, values: Any, refined: Any, above: Level) -> Any:
-    """The names of a level's communities at the level above, whose nodes are the refined ones. Collective.
-
-    A community is named after the one of its nodes that has the smallest global id.
-    """
-    own, ranks, size = level.graph.num_masters, level.sync.comm.size, level.graph.num_nodes
-    keys = refined[:own] % size * ranks + refined[:own] // size
-    least = levels.least_of_members(level, levels.number(level, values), keys)
-    if above.alone and not level.alone:
-        places = level.graph.lid_map.lids(levels.of_this_rank(level, above))
-        return levels.of_all_ranks(level, (least // ranks)[places])
-    places = level.graph.lid_map.lids(above.graph.gids[: above.graph.num_masters])
-    return levels.everywhere(above, (least % ranks * size + least // ranks)[places])
+    ranks, size = level.sync.comm.size, level.graph.num_nodes
+    copied = above.alone and not level.alone
+    gids = levels.of_this_rank(level, above) if copied else above.graph.gids[: above.graph.num_masters]
+    names = take(groups.names, take(groups.numbers, level.graph.lid_map.lids(gids)))
+    least = levels.least_of_members(level, levels.number(level, names), gids * ranks + level.graph.rank)
+    if copied:
+        return levels.of_all_ranks(level, least // ranks)
+    return levels.everywhere(above, least % ranks * size + least // ranks)
