@@ -108,26 +108,29 @@ def _joined(array: np.ndarray, spans: list[slice]) -> np.ndarray:
     return array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans])
 
 
-def edges_between(
-    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, communities: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def join(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, loops: np.ndarray,
+    strengths: np.ndarray, communities: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     begins, before = np.zeros(communities + 1, np.int64), np.zeros(communities + 1, np.int64)
-    members, sizes = np.empty(offsets.size - 1, np.uint32), np.empty(communities, np.int64)
-    given, inside, spare = (np.empty(targets.size, np.int32), np.empty(targets.size)), np.empty(communities), list[Any]()
+    members, sizes = np.empty(strengths.size, np.uint32), np.empty(communities, np.int64)
+    ends, sums, spare = np.empty(targets.size, np.int32), np.empty(targets.size), list[Any]()
+    own_loops, own_strengths = np.empty(communities), np.empty(communities)
     offsets, targets, numbers = unsigned(offsets, targets, numbers)
     _list_members(offsets, numbers, begins, before, members)
 
-    def join(first: int, last: int) -> int:
+    given = begins, members, offsets, targets, weights, numbers, loops, strengths
+    made = own_loops, own_strengths, sizes, *unsigned(ends), sums
+
+    def join_some(first: int, last: int) -> int:
         kept = _take_spare(spare, communities, 0)
-        rest = (offsets, targets, weights, numbers, inside, kept[0], int(before[first]), sizes, *unsigned(given[0]), given[1])
-        end = int(_join(first, last, begins, members, *rest))
+        end = int(_join(first, last, int(before[first]), kept[0], *given, *made))
         spare.append(kept)
         return end
 
     pieces = row_ranges(before)
-    ends = in_parallel(join, pieces)
-    spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, ends)]
-    return offsets_of(sizes), *(_joined(array, spans) for array in given), inside
+    spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, in_parallel(join_some, pieces))]
+    return offsets_of(sizes), _joined(ends, spans), _joined(sums, spans), own_loops, own_strengths
 
 
 def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
@@ -212,8 +215,9 @@ def _list_members(offsets, numbers, begins, before, members):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def _join(  # type: ignore[no-untyped-def]
-    first, last, begins, members, offsets, targets, weights, numbers, inside, to, count, sizes, ends, sums
-):
+    first, last, count, to, begins, members, offsets, targets, weights, numbers, loops, strengths,
+    own_loops, own_strengths, sizes, ends, sums,
+):  # fmt: skip
     """The rows of some communities, whose entries stand from ``count`` on; returns where they end.
 
     As in :func:`best_community`, ``to`` has the weight to each community, and one may be among the ends twice.
@@ -221,14 +225,18 @@ def _join(  # type: ignore[no-untyped-def]
     weighted = weights.size > 0
     for source in range(first, last):
         begin = end = np.uint64(count)
+        inside = strength = 0.0
         for member in members[begins[source] : begins[source + 1]]:
+            inside += loops[member]
+            strength += strengths[member]
             for edge in range(offsets[member], offsets[member + np.uint32(1)]):
                 community = numbers[targets[edge]]
                 weight = to[community]
                 ends[end] = community
                 end += np.uint64(weight == 0)
                 to[community] = weight + (weights[edge] if weighted else 1.0)
-        inside[source], to[source] = to[source], 0.0
+        own_loops[source], own_strengths[source] = inside + to[source], strength
+        to[source] = 0.0
         for place in range(begin, end):
             community = ends[place]
             ends[count], sums[count] = community, to[community]

@@ -121,22 +121,24 @@ class Communities(Protocol):
             is nobody's.
         """
 
-    def edges_between(
-        self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
-    ) -> tuple[Array, Array, Array, Array]:
-        """The edges between communities, all those from one to another joined into one, unless they weigh nothing.
+    def join(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, loops: Array, strengths: Array,
+        communities: int,
+    ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
+        """Rows of communities instead of nodes: edges from one to another are one edge, if they weigh anything.
 
         Parameters
         ----------
+        loops, strengths : (rows,) float64
         communities : int
             Above all ``numbers``; the other arrays are as above.
 
         Returns
         -------
         offsets, targets, sums : CSR
-            Of the communities; those that lead to one are in any order.
-        inside : (communities,) float64
-            Weight of the edges inside each.
+            Of the communities; the edges of each are in any order.
+        loops, strengths : (communities,) float64
+            Sums of these; loops with the weight of the edges inside.
         """
 
     def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> Array:

@@ -13,11 +13,11 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.communities.interfaces import Communities
 from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
-from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
+from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
-from cusp.partition import transpose
 from cusp.output.gid_order import at_gids, in_gid_order
+from cusp.partition import transpose
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
@@ -136,7 +136,9 @@ def sums_of_rows(offsets: Any, weights: Any) -> Any:
 def _synced(level: Level) -> Level:
     """A level with a sync for its own nodes, or a copy of a small one, the same on all ranks. Collective."""
     graph, xp, sync = level.graph, level.xp, level.sync
-    if level.alone or not level.most or sync.total(graph.targets.size)[0] > level.most:
+    if level.alone:
+        return level
+    if not level.most or sync.total(graph.targets.size)[0] > level.most:
         return replace(level, sync=Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm))
     own = graph.num_masters
     offsets = offsets_of(of_all_ranks(level, sizes_of(graph.offsets[: own + 1])))
@@ -296,37 +298,45 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
 
     First the edges of this rank between two communities are joined into one, then the rows go to the owners.
     """
-    build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
-    given = graph.offsets, graph.targets, level.weights, groups.numbers
-    offsets, ends, weights, inside = backend(Communities, graph.device).edges_between(*given, groups.names.size)
-    loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))
-    strengths = totals_of(level, groups)
-    named = xp.flatnonzero(which_name(level, groups))
-    named = named[xp.argsort(graph.gids[named], kind="stable")]  # which is quick where they ascend already
-    mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
-    gids = xp.concatenate([graph.gids[named], mirrors % graph.num_nodes])
-    starts = named.size + to_host(
-        xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes))
-    )
-    lid_map = map_lids(graph.num_nodes, gids)
-    if not level.alone:  # otherwise communities are numbered by global id already
-        lids = lid_map.lids(groups.names % graph.num_nodes)
-        own = xp.searchsorted(groups.names // graph.num_nodes, xp.arange(graph.rank, graph.rank + 2))
-        begin, end = to_host(offsets[own]).tolist()  # of the rows that stay here, which come first
-        ends, weights = (xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in (lids[ends], weights))
-        sizes = xp.zeros(gids.size, np.int64)
-        sizes[lids] = sizes_of(offsets)
-        offsets = offsets_of(sizes)
+    graph, xp, ops = level.graph, level.xp, backend(Communities, level.graph.device)
+    given = graph.offsets, graph.targets, level.weights, groups.numbers, level.loops, level.strengths
+    offsets, ends, weights, loops, strengths = ops.join(*given, groups.names.size)
+    if level.alone:
+        named, gids, starts = graph.lid_map.lids(groups.names), groups.names, np.full(2, groups.names.size)
+    else:
+        loops, strengths = (add_at_owners(level, groups.names, sums) for sums in (loops, strengths))
+        named = xp.flatnonzero(which_name(level, groups))
+        named = named[xp.argsort(graph.gids[named], kind="stable")]  # which is quick where they ascend already
+        loops, strengths = loops[named], strengths[named]
+        mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
+        gids = xp.concatenate([graph.gids[named], mirrors % graph.num_nodes])
+        bounds = xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes)
+        starts = named.size + to_host(xp.searchsorted(mirrors, bounds))
     whole = replace(
         graph, num_masters=named.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
-        weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
-        num_edges=ends.size,
+        weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=map_lids(graph.num_nodes, gids),
+        csc=None, num_edges=ends.size,
     )  # fmt: skip
     if not level.alone:
-        whole = join_rows(whole, [(offsets, ends, weights)], level.sync.comm)
-    facts = loops[named], strengths[named], level.total, level.resolution, level.most
+        whole = join_rows(whole, [_rows_by_lid(whole, groups)], level.sync.comm)
     names = None if level.names is None else level.names[named]
-    return _synced(Level(whole, level.sync, whole.weights, *facts, names))
+    return _synced(
+        replace(level, graph=whole, weights=whole.weights, loops=loops, strengths=strengths, names=names)
+    )
+
+
+def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, Any]:
+    """Offsets, targets and weights of rows that are numbered as communities; those that stay here come first."""
+    xp, offsets, weights = xp_of(whole.device), whole.offsets, whole.weights
+    lids = whole.lid_map.lids(groups.names % whole.num_nodes)
+    own = xp.searchsorted(groups.names // whole.num_nodes, xp.arange(whole.rank, whole.rank + 2))
+    begin, end = to_host(offsets[own]).tolist()
+    ends, weights = (
+        xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in (lids[whole.targets], weights)
+    )
+    sizes = xp.zeros(whole.gids.size, np.int64)
+    sizes[lids] = sizes_of(offsets)
+    return offsets_of(sizes), ends, weights
 
 
 def smallest_members(level: Level, groups: LocalCommunities) -> Any:
@@ -336,13 +346,16 @@ def smallest_members(level: Level, groups: LocalCommunities) -> Any:
 
 def least_of_members(level: Level, groups: LocalCommunities, values: Any) -> Any:
     """(n,) int64: the least of the values in the community of each, which is that of the first n numbers. Collective."""
-    xp, own, most = level.xp, level.graph.num_masters, np.iinfo(np.int64).max
-    parts, least = xp.full(groups.names.size, most, np.int64), xp.full(own, most, np.int64)
-    xp.minimum.at(parts, groups.numbers[: values.size], values)
-    for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
-        lids = level.graph.lid_map.lids(gids)
-        least[lids] = xp.minimum(least[lids], some)
-    return take(get_from_owners(level, groups.names, least), groups.numbers[: values.size])
+    xp, most, numbers = level.xp, np.iinfo(np.int64).max, groups.numbers[: values.size]
+    parts = xp.full(groups.names.size, most, np.int64)
+    xp.minimum.at(parts, numbers, values)
+    if not level.alone:
+        least = xp.full(level.graph.num_masters, most, np.int64)
+        for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
+            lids = level.graph.lid_map.lids(gids)
+            least[lids] = xp.minimum(least[lids], some)
+        parts = get_from_owners(level, groups.names, least)
+    return take(parts, numbers)
 
 
 def which_name(level: Level, groups: LocalCommunities) -> Any:

@@ -3,6 +3,7 @@
 Traag, Waltman and van Eck, From Louvain to Leiden: guaranteeing well-connected communities, Scientific Reports 9, 2019.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from cusp.apps.cc import cc, prepare
@@ -60,8 +61,8 @@ def take_along(level: Level, groups: LocalCommunities, above: Level) -> Any:
     ranks, size = level.sync.comm.size, level.graph.num_nodes
     copied = above.alone and not level.alone
     gids = levels.of_this_rank(level, above) if copied else above.graph.gids[: above.graph.num_masters]
-    names = take(groups.names, take(groups.numbers, level.graph.lid_map.lids(gids)))
-    least = levels.least_of_members(level, levels.number(level, names), gids * ranks + level.graph.rank)
+    there = replace(groups, numbers=take(groups.numbers, level.graph.lid_map.lids(gids)))
+    least = levels.least_of_members(level, there, gids * ranks + level.graph.rank)
     if copied:
         return levels.of_all_ranks(level, least // ranks)
     return levels.everywhere(above, least % ranks * size + least // ranks)
