@@ -30,6 +30,7 @@ from cusp.program.cli import between
 
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
 LEAST_SHARE = 0.05  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
+LEAST_AGAIN = 0.005  # of modularity, gained by single nodes at the end of a climb: then Leiden climbs again
 MOST_SWEEPS = 100
 LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
@@ -93,7 +94,8 @@ def louvain(
         _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
         moves.append((level, climb.best))
-        if not climb.down and climb.reached >= climb.start + LEAST_GAIN:
+        least = max(LEAST_GAIN, LEAST_AGAIN * climb.reached) if climb.down else LEAST_GAIN
+        if climb.reached >= climb.start + least:
             level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(moves), None)
             climb = kept.begin(level, names, climb)
         elif not climb.down and refines:

@@ -82,14 +82,20 @@ def settle(
     return gains
 
 
-def weight_inside(
-    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray
-) -> np.ndarray:
+def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     inside = np.empty(offsets.size - 1, np.float64)
     pieces = row_ranges(offsets)
     given = *unsigned(offsets, targets), weights, *unsigned(numbers), inside
     in_parallel(lambda *rows: _add_inside(*rows, *given), pieces)
     return inside
+
+
+def leads_out(offsets: np.ndarray, targets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    found = np.empty(offsets.size - 1, np.bool_)
+    pieces = row_ranges(offsets)
+    given = *unsigned(offsets, targets, numbers), found
+    in_parallel(lambda *rows: _find_leads(*rows, *given), pieces)
+    return found
 
 
 def edges_inside(
@@ -168,6 +174,16 @@ def _add_inside(begin, end, offsets, targets, weights, numbers, inside):  # type
             weight = weights[edge] if weighted else 1.0
             whole += weight if own == numbers[targets[edge]] else 0.0
         inside[row] = whole
+
+
+@njit(cache=True, nogil=True)
+def _find_leads(begin, end, offsets, targets, numbers, found):  # type: ignore[no-untyped-def]
+    for row in range(begin, end):
+        found[row] = False
+        for edge in range(offsets[row], offsets[row + 1]):
+            if numbers[targets[edge]] != numbers[row]:
+                found[row] = True
+                break
 
 
 @njit(cache=True, nogil=True)

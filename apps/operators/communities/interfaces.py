@@ -144,6 +144,9 @@ class Communities(Protocol):
     def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> Array:
         """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above."""
 
+    def leads_out(self, offsets: Array, targets: Array, numbers: Array) -> Array:
+        """(rows,) bool: whether an edge of each row leads to another number than its own, of a CSR as above."""
+
     def edges_inside(
         self, offsets: Array, targets: Array, weights: Array, numbers: Array
     ) -> tuple[Array, Array, Array]:

@@ -320,9 +320,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     if not level.alone:
         whole = join_rows(whole, [_rows_by_lid(whole, groups)], level.sync.comm)
     names = None if level.names is None else level.names[named]
-    return _synced(
-        replace(level, graph=whole, weights=whole.weights, loops=loops, strengths=strengths, names=names)
-    )
+    return _synced(replace(level, graph=whole, weights=whole.weights, loops=loops, strengths=strengths, names=names))
 
 
 def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, Any]:
@@ -345,7 +343,7 @@ def smallest_members(level: Level, groups: LocalCommunities) -> Any:
 
 
 def least_of_members(level: Level, groups: LocalCommunities, values: Any) -> Any:
-    """(n,) int64: the least of the values in the community of each, which is that of the first n numbers. Collective."""
+    """(n,) int64: the least of the values in the community of each; the i-th has the i-th number. Collective."""
     xp, most, numbers = level.xp, np.iinfo(np.int64).max, groups.numbers[: values.size]
     parts = xp.full(groups.names.size, most, np.int64)
     xp.minimum.at(parts, numbers, values)

@@ -15,7 +15,7 @@ from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.graphs.undirected import nodes_of
 from cusp.apps.shared.splitmix64 import splitmix64
-from cusp.kernels.arrays import filled_rows, mapped, put, take, total_of_floats
+from cusp.kernels.arrays import mapped, put, take, total_of_floats
 from cusp.runtime.devices import backend
 
 
@@ -187,7 +187,7 @@ def begin(
     values : (proxies,) int64, optional
         Names of the communities that they are in; without them, each is on its own.
     restless : (masters,) bool, optional
-        By default, all that have neighbours are.
+        By default, those with neighbours in other communities.
     inside : float, optional
         If it is known already.
     """
@@ -199,7 +199,10 @@ def begin(
         groups, label = levels.number(level, values), levels.new_label(level)
         label.values[...] = values
     states = xp.zeros(values.size + 1, np.uint8)
-    states[:own] = filled_rows(graph.offsets[: own + 1]) if restless is None else restless
+    if restless is None:
+        ops: Communities = backend(Communities, graph.device)
+        restless = ops.leads_out(graph.offsets[: own + 1], graph.targets, groups.numbers)
+    states[:own] = restless
     if not gravity:
         totals = xp.zeros(own, np.float64)
     elif single:
