@@ -12,7 +12,7 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.communities.interfaces import Communities
-from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
+from cusp.apps.shared.graphs.undirected import nodes_of
 from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
@@ -120,20 +120,16 @@ def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -
     """The first level, of an undirected graph. Collective."""
     xp = xp_of(graph.device)
     weights = xp.empty(0, np.float64) if graph.weights is None else graph.weights
-    strengths = sums_of_rows(graph.offsets[: graph.num_masters + 1], weights)
+    before = graph.offsets[: graph.num_masters + 1]
+    if weights.size:
+        before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
+    strengths = sizes_of(before).astype(np.float64)
     (whole,) = sync.total(total_of_floats(strengths))
     loops = xp.zeros_like(strengths)
-    return _synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
+    return synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
 
 
-def sums_of_rows(offsets: Any, weights: Any) -> Any:
-    """(rows,) float64: weight of the edges of each row, exactly; without weights, their number."""
-    if weights.size:
-        offsets = take(offsets_of(weights, np.float64), offsets)  # sums of all weights before a row
-    return sizes_of(offsets).astype(np.float64)
-
-
-def _synced(level: Level) -> Level:
+def synced(level: Level) -> Level:
     """A level with a sync for its own nodes, or a copy of a small one, the same on all ranks. Collective."""
     graph, xp, sync = level.graph, level.xp, level.sync
     if level.alone:
@@ -277,13 +273,6 @@ def weights_inside(level: Level, groups: LocalCommunities) -> Any:
     return ops.weight_inside(graph.offsets[: graph.num_masters + 1], graph.targets, level.weights, groups.numbers)
 
 
-def edges_inside(level: Level, groups: LocalCommunities) -> Level:
-    """The level without the edges between communities; strengths and loops stay as they are."""
-    graph, ops = level.graph, backend(Communities, level.graph.device)
-    offsets, targets, weights = ops.edges_inside(graph.offsets, graph.targets, level.weights, groups.numbers)
-    return replace(level, graph=replace(graph, offsets=offsets, targets=targets, weights=None), weights=weights)
-
-
 def modularity_of(level: Level, inside: float, totals: Any) -> float:
     """The same from the weight of the edges inside, which ranks have a share of, and :func:`totals_of`. Collective."""
     if level.total == 0:
@@ -291,50 +280,6 @@ def modularity_of(level: Level, inside: float, totals: Any) -> float:
     within = inside + float(level.loops.sum())
     within, squares = level.sync.total(within, total_of_floats(mapped(lambda some: some * some, totals)))
     return float(within / level.total - level.resolution * (squares / level.total**2))
-
-
-def quotient(level: Level, groups: LocalCommunities) -> Level:
-    """The graph whose nodes are the communities, each at its owner. Collective.
-
-    First the edges of this rank between two communities are joined into one, then the rows go to the owners.
-    """
-    graph, xp, ops = level.graph, level.xp, backend(Communities, level.graph.device)
-    given = graph.offsets, graph.targets, level.weights, groups.numbers, level.loops, level.strengths
-    offsets, ends, weights, loops, strengths = ops.join(*given, groups.names.size)
-    if level.alone:
-        named, gids, starts = graph.lid_map.lids(groups.names), groups.names, np.full(2, groups.names.size)
-    else:
-        loops, strengths = (add_at_owners(level, groups.names, sums) for sums in (loops, strengths))
-        named = xp.flatnonzero(which_name(level, groups))
-        named = named[xp.argsort(graph.gids[named], kind="stable")]  # which is quick where they ascend already
-        loops, strengths = loops[named], strengths[named]
-        mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
-        gids = xp.concatenate([graph.gids[named], mirrors % graph.num_nodes])
-        bounds = xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes)
-        starts = named.size + to_host(xp.searchsorted(mirrors, bounds))
-    whole = replace(
-        graph, num_masters=named.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
-        weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=map_lids(graph.num_nodes, gids),
-        csc=None, num_edges=ends.size,
-    )  # fmt: skip
-    if not level.alone:
-        whole = join_rows(whole, [_rows_by_lid(whole, groups)], level.sync.comm)
-    names = None if level.names is None else level.names[named]
-    return _synced(replace(level, graph=whole, weights=whole.weights, loops=loops, strengths=strengths, names=names))
-
-
-def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, Any]:
-    """Offsets, targets and weights of rows that are numbered as communities; those that stay here come first."""
-    xp, offsets, weights = xp_of(whole.device), whole.offsets, whole.weights
-    lids = whole.lid_map.lids(groups.names % whole.num_nodes)
-    own = xp.searchsorted(groups.names // whole.num_nodes, xp.arange(whole.rank, whole.rank + 2))
-    begin, end = to_host(offsets[own]).tolist()
-    ends, weights = (
-        xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in (lids[whole.targets], weights)
-    )
-    sizes = xp.zeros(whole.gids.size, np.int64)
-    sizes[lids] = sizes_of(offsets)
-    return offsets_of(sizes), ends, weights
 
 
 def smallest_members(level: Level, groups: LocalCommunities) -> Any:

@@ -13,11 +13,11 @@ from cusp.apps.shared.communities.graph import (
     get_from_owners,
     names_of,
     number,
-    quotient,
     weights_inside,
 )
 from cusp.apps.shared.communities.moving import Moving
 from cusp.apps.shared.communities.moving import begin as begin_to_move
+from cusp.apps.shared.communities.quotient import quotient
 from cusp.kernels.arrays import take, total
 
 Moves = list[tuple[Level, LocalCommunities]]  # levels that are done, and the communities that their proxies are in

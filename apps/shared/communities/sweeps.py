@@ -11,6 +11,7 @@ from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.communities.kept import Moves, go_up
 from cusp.apps.shared.communities.moving import Moving, begin
+from cusp.apps.shared.communities.quotient import edges_inside
 from cusp.kernels.arrays import take
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
@@ -36,7 +37,7 @@ def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
     Nodes merge that an edge inside of a community connects, wherever modularity grows most.
     """
     level, groups = moves.pop()
-    refined = begin(levels.edges_inside(level, groups), refines=True)
+    refined = begin(edges_inside(level, groups), refines=True)
     sweep_once(refined, seed + APART)
     moves.append((level, refined.groups))
     above = go_up(moves)
@@ -48,7 +49,7 @@ def take_apart(level: Level, groups: LocalCommunities) -> Any:
 
     Collective.
     """
-    inner = levels.edges_inside(level, groups).graph
+    inner = edges_inside(level, groups).graph
     answer = cc(inner, level.sync, prepare(inner, level.sync))
     return levels.everywhere(level, levels.names_of(level, answer.labels["component"]))
 
