@@ -361,8 +361,11 @@ def test_join(most, weights):
     inside = [expected.pop((number, number)) for number in range(most)]
     loops, strengths = (np.bincount(numbers[: offsets.size - 1], each, most) for each in sums_of)
     assert [each.tolist() for each in own] == [(loops + inside).tolist(), strengths.tolist()]
-    others = zip(zip(sources.tolist(), ends.tolist()), sums.tolist(), strict=True)
-    assert sorted(others) == sorted((pair, value) for pair, value in expected.items() if value)
+    found: dict[tuple[int, int], float] = {}  # a GPU may leave a pair in several edges
+    for pair, value in zip(zip(sources.tolist(), ends.tolist()), sums.tolist(), strict=True):
+        assert value and (pair not in found or parts.DEVICE == "gpu")
+        found[pair] = found.get(pair, 0.0) + value
+    assert found == {pair: value for pair, value in expected.items() if value}
 
 
 @pytest.mark.parametrize("size", [0, 1, 33, 5000])

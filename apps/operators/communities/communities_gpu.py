@@ -9,7 +9,7 @@ import numpy as np
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, sizes_of
-from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
 from cusp.runtime.devices import to_host
 
 KERNELS = "cusp/apps/operators/communities/communities.cuh"
@@ -92,25 +92,25 @@ def join(
     offsets: Any, targets: Any, weights: Any, numbers: Any, loops: Any, strengths: Any, communities: int
 ) -> tuple[Any, Any, Any, Any, Any]:
     begins, entries, sums, inside = _join_targets(offsets, targets, weights, numbers, communities)
-    edges = numbers[rows_of_edges(begins)].astype(np.int64) * communities + entries
-    edges, group = cp.unique(edges, return_inverse=True)
-    sums = bincount(group, edges.size, sums)
-    edges, sums = edges[sums != 0], sums[sums != 0]
-    ends = cp.searchsorted(edges, cp.arange(communities + 1) * communities)
-    own = cp.zeros((2, communities), np.float64)
-    inside[: loops.size] += loops
-    add_by_number(numbers[: loops.size], inside[: loops.size], own[0])
-    add_by_number(numbers[: loops.size], strengths, own[1])
-    return ends, (edges % communities).astype(np.int32), sums, own[0], own[1]
+    if 2 * entries.size <= targets.size or communities**2 <= 4 * entries.size:  # else most nodes lead to others
+        each = cp.arange(communities, dtype=np.int32)
+        begins, entries, sums, _ = _join_targets(begins, entries, sums, each, communities)
+    members, own = numbers[: loops.size], cp.zeros((2, communities), np.float64)
+    add_by_number(members, inside[: loops.size] + loops, own[0])
+    add_by_number(members, strengths, own[1])
+    return begins, entries, sums, own[0], own[1]
 
 
 def _join_targets(
     offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int
 ) -> tuple[Any, Any, Any, Any]:
-    """Of every row, the targets in each other community joined into one entry, and the weight to its own."""
+    """Of every row, the targets in each other community joined into one entry, and the weight to its own.
+
+    Entries come by the communities of their rows, of which the first array says where they begin.
+    """
     rows = cp.arange(offsets.size - 1)
     given = rows, offsets, targets, weights, numbers, communities
-    begins, inside = cp.zeros(offsets.size, np.int64), cp.zeros(rows.size, np.float64)
+    begins, inside = cp.zeros(communities + 1, np.int64), cp.zeros(rows.size, np.float64)
     _take(*given, "Join", struct(begins[1:], None, None, inside))
     cp.cumsum(begins, out=begins)
     entries, sums = cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)

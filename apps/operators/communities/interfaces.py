@@ -127,6 +127,8 @@ class Communities(Protocol):
     ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
         """Rows of communities instead of nodes: edges from one to another are one edge, if they weigh anything.
 
+        A GPU may leave several where joining them would hardly make them fewer.
+
         Parameters
         ----------
         loops, strengths : (rows,) float64

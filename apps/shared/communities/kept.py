@@ -19,6 +19,7 @@ from cusp.apps.shared.communities.moving import Moving
 from cusp.apps.shared.communities.moving import begin as begin_to_move
 from cusp.apps.shared.communities.quotient import quotient
 from cusp.kernels.arrays import take, total
+from cusp.runtime.devices import move
 
 Moves = list[tuple[Level, LocalCommunities]]  # levels that are done, and the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
@@ -83,10 +84,11 @@ def compose(moves: Moves) -> Any:
     above, groups = moves[-1]
     names = groups.of_proxies[: above.graph.num_masters]
     for below, groups in reversed(moves[:-1]):
-        nodes = groups.names
+        nodes = move(groups.names, above.graph.device)
         if above.alone and not below.alone:
             nodes, names = nodes % below.graph.num_nodes, take(above.names, above.graph.lid_map.lids(names))
-        names = take(get_from_owners(above, nodes, names), groups.numbers[: below.graph.num_masters])
+        found = move(get_from_owners(above, nodes, names), below.graph.device)
+        names = take(found, groups.numbers[: below.graph.num_masters])
         above = below
     return names
 

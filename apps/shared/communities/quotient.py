@@ -11,7 +11,9 @@ from cusp.apps.shared.communities.graph import Level, LocalCommunities, add_at_o
 from cusp.apps.shared.graphs.undirected import join_rows
 from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.lid_map import map_lids
-from cusp.runtime.devices import backend, to_host, xp_of
+from cusp.runtime.devices import backend, move, to_host, xp_of
+
+ON_HOST = 1 << 17  # edges up to which a core does all of a level while a GPU's kernels are still being called
 
 
 def edges_inside(level: Level, groups: LocalCommunities) -> Level:
@@ -48,7 +50,17 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     if not level.alone:
         whole = join_rows(whole, [_rows_by_lid(whole, groups)], level.sync.comm)
     names = None if level.names is None else level.names[named]
-    return synced(replace(level, graph=whole, weights=whole.weights, loops=loops, strengths=strengths, names=names))
+    above = replace(level, graph=whole, weights=whole.weights, loops=loops, strengths=strengths, names=names)
+    return synced(_placed(above))
+
+
+def _placed(level: Level) -> Level:
+    """A level that is too small for a GPU in the memory of the host, where those above it stay; others as they are."""
+    if not level.alone or level.graph.targets.size > min(level.most, ON_HOST):
+        return level
+    graph = level.graph.on("cpu")
+    loops, strengths, names = (move(each, "cpu") for each in (level.loops, level.strengths, level.names))
+    return replace(level, graph=graph, weights=graph.weights, loops=loops, strengths=strengths, names=names)
 
 
 def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, Any]:
@@ -57,9 +69,8 @@ def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, 
     lids = whole.lid_map.lids(groups.names % whole.num_nodes)
     own = xp.searchsorted(groups.names // whole.num_nodes, xp.arange(whole.rank, whole.rank + 2))
     begin, end = to_host(offsets[own]).tolist()
-    ends, weights = (
-        xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in (lids[whole.targets], weights)
-    )
+    values = lids[whole.targets], weights
+    ends, weights = (xp.concatenate([each[begin:end], each[:begin], each[end:]]) for each in values)  # type: ignore[index]
     sizes = xp.zeros(whole.gids.size, np.int64)
     sizes[lids] = sizes_of(offsets)
     return offsets_of(sizes), ends, weights

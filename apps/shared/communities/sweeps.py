@@ -13,6 +13,7 @@ from cusp.apps.shared.communities.kept import Moves, go_up
 from cusp.apps.shared.communities.moving import Moving, begin
 from cusp.apps.shared.communities.quotient import edges_inside
 from cusp.kernels.arrays import take
+from cusp.runtime.devices import move
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
@@ -62,8 +63,9 @@ def take_along(level: Level, groups: LocalCommunities, above: Level) -> Any:
     ranks, size = level.sync.comm.size, level.graph.num_nodes
     copied = above.alone and not level.alone
     gids = levels.of_this_rank(level, above) if copied else above.graph.gids[: above.graph.num_masters]
+    gids = move(gids, level.graph.device)
     there = replace(groups, numbers=take(groups.numbers, level.graph.lid_map.lids(gids)))
     least = levels.least_of_members(level, there, gids * ranks + level.graph.rank)
     if copied:
         return levels.of_all_ranks(level, least // ranks)
-    return levels.everywhere(above, least % ranks * size + least // ranks)
+    return levels.everywhere(above, move(least % ranks * size + least // ranks, above.graph.device))
