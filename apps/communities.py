@@ -30,9 +30,9 @@ from cusp.program.cli import between
 
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
 LEAST_SHARE = 0.05  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
+LEAST_AGAIN = 0.005  # of modularity, gained by single nodes at the end of a climb: then Leiden climbs again
 MOST_SWEEPS = 100
 LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
-CLIMBS = 2  # of Leiden, as in igraph
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
@@ -64,7 +64,7 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
 
 
 def louvain(
-    level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None, climbs: int = 1, refines: bool = False
+    level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None, refines: bool = False
 ) -> tuple[Any, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
@@ -74,8 +74,6 @@ def louvain(
 
     Parameters
     ----------
-    climbs : int
-        How often to begin with the nodes of the graph, in the communities that were reached.
     refines : bool
         See :func:`leiden`.
     """
@@ -95,26 +93,27 @@ def louvain(
     while True:
         _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
-        moves.append((level, climb.best.of_proxies))
-        if climb.reached >= climb.start + LEAST_GAIN:
-            level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(*moves[-1]), None)
-            climb = kept.begin(level, names, climb.before)
-        elif climb.before + 1 < climbs:
+        moves.append((level, climb.best))
+        least = max(LEAST_GAIN, LEAST_AGAIN * climb.reached) if climb.down else LEAST_GAIN
+        if climb.reached >= climb.start + least:
+            level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(moves), None)
+            climb = kept.begin(level, names, climb)
+        elif not climb.down and refines:
             level, names, moves = first, kept.come_down(moves), []
-            climb = kept.begin(level, names, climb.before + 1)
+            climb = kept.begin(level, names, climb, down=1)
         else:
             break
-    if refines:
-        take_apart(moves, seed + sweeps)
-    return kept.come_down(moves), sweeps
+    return take_apart(level, climb.best) if refines else kept.come_down(moves), sweeps
 
 
 def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Any, int]:
-    """Louvain in which refined communities move as nodes, so that all are connected in the end. Collective.
+    """Louvain in which refined communities move as nodes, and in the end those of the graph. Collective.
 
     Traag, Waltman and van Eck, Scientific Reports 9, 2019. Nodes are merged where modularity grows most, not at random.
+    In place of a second climb, single nodes move once more, which gains nearly as much; then what is not connected is
+    taken apart.
     """
-    return louvain(level, seed, checkpoint, CLIMBS, refines=True)
+    return louvain(level, seed, checkpoint, refines=True)
 
 
 def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
@@ -128,7 +127,7 @@ def _move(climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
         reached = climb.moving.modularity
         enough = climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start))
         if reached > climb.reached:
-            climb.best, climb.reached = climb.moving.now, reached
+            climb.best, climb.inside, climb.reached = climb.moving.now, climb.moving.inside, reached
         if moved == 0 or (climb.sweeps > 1 and reached < enough):
             break
         keep()

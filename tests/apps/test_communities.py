@@ -17,7 +17,6 @@ from cusp.apps.library import partition_graph
 from cusp.apps.operators.communities.interfaces import Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import round_weights
-from cusp.apps.shared.communities.kept import come_down
 from cusp.apps.shared.communities.sweeps import take_apart
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.check import VerificationError
@@ -140,9 +139,8 @@ def test_take_apart(comm, shared_tmp):
     label = levels.new_label(level)
     name = comm.allreduce(int(to_host(label.masters()).min(initial=2**60)), ranks.MPI.MIN)
     label.values[...] = name
-    moves = [(level, label.values)]
-    take_apart(moves, seed=1)
-    label = parts.gather(graph, to_host(levels.smallest_members(level, levels.number(level, come_down(moves)))))
+    names = take_apart(level, levels.number(level, label.values))
+    label = parts.gather(graph, to_host(levels.smallest_members(level, levels.number(level, names))))
     oracle = networkx.Graph(pairs)
     oracle.add_nodes_from(range(450))
     expected = {min(nodes): nodes for nodes in networkx.connected_components(oracle)}
@@ -234,11 +232,9 @@ def sweep_by_dictionary(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[
         mine = (of.gids.astype(np.uint64) * np.uint64(factor)) >> np.uint64(65 - len(lots).bit_length()) == turn
         looks, totals = (of.states[:-1] > 0) & mine, of.totals
         of.states[:-1][looks] = 0
-        if of.inside:
-            within, wholes, outward = of.inside
-            well = outward >= of.share * totals * (wholes - totals)
-            looks &= well & (totals == of.strengths)
-            totals = np.where(well & ~looks, totals, -totals)
+        if of.refines:
+            looks &= totals == of.strengths
+            totals = np.where(looks, -totals, totals)
         priorities, before = of.gids.astype(np.uint64) * np.uint64(lot), of.numbers.copy()
         given = *csr, before, of.strengths, totals, priorities, of.scale
         best = {row: best_by_dictionary(row, *given) for row in np.flatnonzero(looks)}
@@ -246,26 +242,21 @@ def sweep_by_dictionary(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[
             of.numbers[row], old = new, before[row]
             of.totals[old] -= of.strengths[row]
             of.totals[new] += of.strengths[row]
-            if of.inside and new != old:
-                outward[old] -= within[row]
-                outward[new] += within[row]
         for row in (row for row, new in best.items() if new != before[row]):
             moved += 1
-            for edge in range(of.offsets[row], of.offsets[row + 1]):
+            for edge in range(of.offsets[row], of.offsets[row + 1] if not of.refines else 0):
                 target, weight = of.targets[edge], of.weights[edge]
                 there = of.numbers[target] == of.numbers[row]
                 of.states[target] |= not there
                 gain = weight * (int(there) - int(before[target] == before[row]))
                 gained += gain * (1 if of.numbers[target] != before[target] else 2)
-                if of.inside:
-                    outward[of.numbers[row]] -= gain * (1 if of.numbers[target] != before[target] else 2)
     of.seen[:] = of.numbers
     return moved, gained
 
 
 @pytest.mark.parametrize("turns", [4, 8])
-@pytest.mark.parametrize("refined", [False, True])
-def test_sweep(monkeypatch, turns, refined):
+@pytest.mark.parametrize("refines", [False, True])
+def test_sweep(monkeypatch, turns, refines):
     """Rows of any length, also such that many blocks of a GPU share."""
     if parts.DEVICE == "gpu":
         for name, value in (("SHORT", 8), ("MIDDLE", 64), ("PIECE", 64), ("HUB", 128)):
@@ -280,16 +271,13 @@ def test_sweep(monkeypatch, turns, refined):
     matrix = scipy.sparse.csr_array(matrix + matrix.T)
     strengths, gids = matrix.sum(axis=1), np.sort(rng.choice(10**9, size, replace=False))
     numbers, states = np.arange(size, dtype=np.int32), np.ones(size + 1, np.uint8)
-    wholes = np.full(size, strengths.sum() / 2)
-    inside = (strengths / 2, wholes, strengths / 2) if refined else None
     csr = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
     states[-1] = 0
 
     def begin(device: str) -> Sweep:
         given = [move(each.copy(), device) for each in (*csr, gids, strengths)]
         now = [move(each.copy(), device) for each in (numbers, strengths, states, numbers)]
-        refining = tuple(move(each.copy(), device) for each in inside) if inside else None
-        return Sweep(*given, strengths.sum(), *now, refining, 1 / strengths.sum())
+        return Sweep(*given, strengths.sum(), *now, refines)
 
     found, expected = begin(parts.DEVICE), begin("cpu")
     for factor in 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F:
@@ -300,8 +288,6 @@ def test_sweep(monkeypatch, turns, refined):
         for name in ("numbers", "totals", "seen"):
             np.testing.assert_array_equal(to_host(getattr(found, name)), getattr(expected, name), name)
         np.testing.assert_array_equal(to_host(found.states)[:-1], expected.states[:-1])
-        for one, other in zip(found.inside or (), expected.inside or ()):
-            np.testing.assert_array_equal(to_host(one), other)
 
 
 of_any_size = pytest.mark.parametrize("most", [1, 40, 3000, 20000], ids="{} communities".format)
@@ -360,20 +346,26 @@ def test_moves(most, weights):
 
 @of_any_size
 @with_weights
-def test_edges_between(most, weights):
-    """One for each pair of communities, with the sum of the weights."""
-    given = rows_of_any_length(np.random.default_rng(6), most, weights)
-    found = backend(Communities, parts.DEVICE).edges_between(*(move(each, parts.DEVICE) for each in given), most)
-    sources, ends, sums, inside = (to_host(array) for array in found)
-    offsets, targets, values, numbers = given
+def test_join(most, weights):
+    """One edge for each pair of communities, with the sum of the weights, unless that is 0."""
+    rng = np.random.default_rng(6)
+    offsets, targets, values, numbers = given = rows_of_any_length(rng, most, weights)
+    sums_of = rng.integers(0, 9, (2, offsets.size - 1)) / 4
+    given = [move(each, parts.DEVICE) for each in (*given, *sums_of)]
+    starts, ends, sums, *own = (to_host(array) for array in backend(Communities, parts.DEVICE).join(*given, most))
+    sources = np.repeat(np.arange(most), np.diff(starts))
     expected = dict.fromkeys(((number, number) for number in range(most)), 0.0)
     pairs = zip(np.repeat(numbers[: offsets.size - 1], np.diff(offsets)).tolist(), numbers[targets].tolist())
     for pair, value in zip(pairs, values.tolist() or [1.0] * targets.size, strict=True):
         expected[pair] = expected.get(pair, 0.0) + value
-    assert inside.tolist() == [expected.pop((number, number)) for number in range(most)]
-    assert (np.diff(sources) >= 0).all()
-    others = zip(zip(sources.tolist(), ends.tolist()), sums.tolist(), strict=True)
-    assert sorted(others) == sorted(expected.items())
+    inside = [expected.pop((number, number)) for number in range(most)]
+    loops, strengths = (np.bincount(numbers[: offsets.size - 1], each, most) for each in sums_of)
+    assert [each.tolist() for each in own] == [(loops + inside).tolist(), strengths.tolist()]
+    found: dict[tuple[int, int], float] = {}  # a GPU may leave a pair in several edges
+    for pair, value in zip(zip(sources.tolist(), ends.tolist()), sums.tolist(), strict=True):
+        assert value and (pair not in found or parts.DEVICE == "gpu")
+        found[pair] = found.get(pair, 0.0) + value
+    assert found == {pair: value for pair, value in expected.items() if value}
 
 
 @pytest.mark.parametrize("size", [0, 1, 33, 5000])
@@ -410,8 +402,8 @@ def test_settle(most, weighted, dtype):
     assert np.flatnonzero(to_host(given[-1])[:nodes] & 1).tolist() == marked.tolist()
 
 
-def test_weight_inside():
-    """Rows without edges, and a hub that many warps share."""
+def test_inside():
+    """Of rows without edges, and of a hub that many warps share: weights, edges, and whether any leads out."""
     rng = np.random.default_rng(2)
     sizes = np.array([0, 3, 0, 0, 5000, 1, 0, 33, 0])
     sources = np.repeat(np.arange(sizes.size), sizes)
@@ -419,14 +411,21 @@ def test_weight_inside():
     weights, numbers = rng.integers(0, 9, targets.size) / 4, rng.integers(0, 3, sizes.size).astype(np.int32)
     ops, offsets = backend(Communities, parts.DEVICE), np.concatenate([[0], np.cumsum(sizes)])
     given = [move(array, parts.DEVICE) for array in (offsets, targets, weights, numbers)]
-    kept = move(np.full(targets.size, 7.0), parts.DEVICE)
-    expected = np.where(numbers[sources] == numbers[targets], weights, 0)
-    by_row = np.bincount(sources, expected, sizes.size).tolist()
+    stays = numbers[sources] == numbers[targets]
+    by_row = np.bincount(sources, np.where(stays, weights, 0), sizes.size).tolist()
     assert to_host(ops.weight_inside(*given)).tolist() == by_row
-    assert to_host(ops.weight_inside(*given, kept)).tolist() == by_row
-    assert to_host(kept).tolist() == expected.tolist()
-    empty = np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(3, np.int32)
-    assert to_host(ops.weight_inside(*(move(array, parts.DEVICE) for array in empty))).tolist() == [0, 0, 0]
+    leads = to_host(ops.leads_out(*given[:2], given[3])).tolist()
+    assert leads == (np.bincount(sources, ~stays, sizes.size) > 0).tolist()
+    ends = np.concatenate([[0], np.cumsum(np.bincount(sources, stays, sizes.size))])
+    for some in given[2], move(np.zeros(0), parts.DEVICE):
+        kept = [to_host(array).tolist() for array in ops.edges_inside(*given[:2], some, given[3])]
+        assert kept == [ends.tolist(), targets[stays].tolist(), weights[stays].tolist() if some.size else []]
+    empty = [
+        move(np.zeros(size, dtype), parts.DEVICE)
+        for size, dtype in [(4, int), (0, np.int32), (0, float), (3, np.int32)]
+    ]
+    assert to_host(ops.weight_inside(*empty)).tolist() == [0, 0, 0]
+    assert [to_host(array).tolist() for array in ops.edges_inside(*empty)] == [[0, 0, 0, 0], [], []]
 
 
 @pytest.mark.mpi

@@ -54,19 +54,12 @@ extern "C" __global__ void settle(Moves of, i64 size, unsigned char* states, dou
   });
 }
 
-// Where the weights of edges inside communities go: their sums by row, and, unless it is null, each to its edge.
-struct Inside {
-  double* sums;
-  double* kept;
-};
-
-// The lanes of a warp have edges of one row, or of a few. All ``rows`` from the first on.
-extern "C" __global__ void add_inside(Rows of, i64 rows, Inside inside) {
+// Weight of the edges inside communities, by row. The lanes of a warp have edges of one row, or of a few.
+extern "C" __global__ void add_inside(Rows of, i64 rows, double* inside) {
   for_each_edge_in(of.offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
     bool stays = live && of.numbers[row] == of.numbers[of.targets[edge]];
     double weight = stays ? weight_of(of.weights, edge) : 0.0;
-    if (live && inside.kept) inside.kept[edge] = weight;
-    add_warp((int)row, weight, stays, [&](int key, double sum) { atomicAdd(&inside.sums[key], sum); });
+    add_warp((int)row, weight, stays, [&](int key, double sum) { atomicAdd(&inside[key], sum); });
   });
 }
 

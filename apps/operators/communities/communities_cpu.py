@@ -7,11 +7,10 @@ import numpy as np
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.sweep_cpu import Graph, best_community, settle_row, take_part
-from cusp.kernels import build_cpu as build
-from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
+from cusp.kernels.arrays import joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import few, in_parallel, row_ranges, row_spans, threads_for
+from cusp.runtime.threads import few, in_parallel, row_ranges, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -26,14 +25,13 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
 
 
 def _plan(of: Sweep, turns: int) -> Graph:
-    size, none = of.strengths.size, np.empty(0)
+    size = of.strengths.size
     threads = threads_for(size + of.targets.size)
     offsets, targets, gids, numbers, seen = unsigned(of.offsets, of.targets, of.gids, of.numbers, of.seen)
-    within, wholes, outward = of.inside or (none, none, none)
     return Graph(
         offsets=offsets, targets=targets, weights=of.weights, gids=gids, strengths=of.strengths, sides=(numbers, seen),
-        totals=of.totals, known=np.empty(size) if of.inside else of.totals, states=of.states,
-        within=within, wholes=wholes, outward=outward, share=float(of.share), scale=float(of.scale),
+        totals=of.totals, known=np.empty(size) if of.refines else of.totals, states=of.states, refines=of.refines,
+        scale=float(of.scale),
         turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
         to=np.zeros((threads, size)), touched=np.empty((threads, size), np.uint32),
         draws=np.empty(1 + turns, np.uint64),
@@ -50,20 +48,18 @@ def moves(
     lots = gids, np.uint64(factor)
 
     def choose(first: int, last: int) -> int:
-        to, touched = _take_spare(spare, 0, totals.size, np.float64, numbers.size)
+        to, touched = _take_spare(spare, totals.size, numbers.size)
         given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), to, touched
         count = _choose(rows[first:last], *given, *(array[first:last] for array in unsigned(*moved)))
         spare.append((to, touched))
         return first + count
 
     spans = [slice(first, last) for (first, _), last in zip(pieces, in_parallel(choose, pieces))]
-    kept, old, new = (
-        array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans]) for array in moved
-    )
+    kept, old, new = (_joined(array, spans) for array in moved)
     return kept, old, new
 
 
-def _take_spare(spare: list[Any], empty: int, size: int, dtype: Any, room: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def _take_spare(spare: list[Any], size: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     """A table that a thread has left empty, or another one; and room for the places that it will fill."""
     try:
         kept = spare.pop()
@@ -71,7 +67,7 @@ def _take_spare(spare: list[Any], empty: int, size: int, dtype: Any, room: int =
         kept = None
     if kept and kept[0].size >= size and kept[1].size >= room:
         return kept
-    return np.full(size, empty, dtype), np.empty(room, np.uint32)
+    return np.zeros(size), np.empty(room, np.uint32)
 
 
 def settle(
@@ -86,43 +82,61 @@ def settle(
     return gains
 
 
-def weight_inside(
-    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, kept: np.ndarray | None = None
-) -> np.ndarray:
+def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     inside = np.empty(offsets.size - 1, np.float64)
-    pieces = row_spans(offsets, 0, inside.size)
-    offsets, targets, numbers = unsigned(offsets, targets, numbers)
-    given = offsets, targets, weights, numbers, inside, np.empty(0, np.float64) if kept is None else kept
-    in_parallel(lambda *rows: _inside(*rows, *given), pieces)
+    pieces = row_ranges(offsets)
+    given = *unsigned(offsets, targets), weights, *unsigned(numbers), inside
+    in_parallel(lambda *rows: _add_inside(*rows, *given), pieces)
     return inside
 
 
-def edges_between(
-    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, communities: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    rows, none = offsets.size - 1, np.empty(0, np.uint8)
-    begins, members = np.zeros(communities + 1, np.int64), np.empty(rows, np.int32)
-    build.count_in_edges(numbers[:rows], begins)
-    add_up(begins)
-    each = np.arange(rows + 1)
-    build.transpose(0, each, numbers[:rows], none, 0, communities, begins[:-1].copy(), members, none)
-    before = offsets_of(sizes_of(offsets, members))[begins]  # entries in the rows of the communities before each
-    given = [np.empty(targets.size, dtype) for dtype in (np.int32, np.int32, np.float64)]
-    inside, spare = np.zeros(communities, np.float64), list[Any]()
-    members, offsets, targets, numbers = unsigned(members, offsets, targets, numbers)
+def leads_out(offsets: np.ndarray, targets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    found = np.empty(offsets.size - 1, np.bool_)
+    pieces = row_ranges(offsets)
+    given = *unsigned(offsets, targets, numbers), found
+    in_parallel(lambda *rows: _find_leads(*rows, *given), pieces)
+    return found
 
-    def join(first: int, last: int) -> int:
-        place, touched = _take_spare(spare, -1, communities, np.int64)
-        rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
-        end = int(_join(first, begins[first : last + 1], members, *rest))
-        spare.append((place, touched))
+
+def edges_inside(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    sizes, kept = np.empty(offsets.size - 1, np.int64), (np.empty_like(targets), np.empty_like(weights))
+    pieces = row_ranges(offsets)
+    given = *unsigned(offsets, targets), weights, *unsigned(numbers), sizes, *kept
+    ends = in_parallel(lambda *rows: int(_keep_inside(*rows, *given)), pieces)
+    spans = [slice(int(offsets[first]), end) for (first, _), end in zip(pieces, ends)]
+    return offsets_of(sizes), *(_joined(array, spans) for array in kept)
+
+
+def _joined(array: np.ndarray, spans: list[slice]) -> np.ndarray:
+    """What ranges of places have, one after the other; a single one as it is."""
+    return array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans])
+
+
+def join(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, loops: np.ndarray,
+    strengths: np.ndarray, communities: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    begins, before = np.zeros(communities + 1, np.int64), np.zeros(communities + 1, np.int64)
+    members, sizes = np.empty(strengths.size, np.uint32), np.empty(communities, np.int64)
+    ends, sums, spare = np.empty(targets.size, np.int32), np.empty(targets.size), list[Any]()
+    own_loops, own_strengths = np.empty(communities), np.empty(communities)
+    offsets, targets, numbers = unsigned(offsets, targets, numbers)
+    _list_members(offsets, numbers, begins, before, members)
+
+    given = begins, members, offsets, targets, weights, numbers, loops, strengths
+    made = own_loops, own_strengths, sizes, *unsigned(ends), sums
+
+    def join_some(first: int, last: int) -> int:
+        kept = _take_spare(spare, communities, 0)
+        end = int(_join(first, last, int(before[first]), kept[0], *given, *made))
+        spare.append(kept)
         return end
 
     pieces = row_ranges(before)
-    ends = in_parallel(join, pieces)
-    spans = [(int(before[first]), end) for (first, _), end in zip(pieces, ends)]
-    sources, targets, sums = (joined([array[begin:end] for begin, end in spans]) for array in given)
-    return sources, targets, sums, inside
+    spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, in_parallel(join_some, pieces))]
+    return offsets_of(sizes), _joined(ends, spans), _joined(sums, spans), own_loops, own_strengths
 
 
 def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
@@ -152,17 +166,42 @@ def _settle(rows, offsets, targets, weights, before, after, states, gains):  # t
 
 
 @njit(cache=True, nogil=True)
-def _inside(begin, end, offsets, targets, weights, numbers, inside, kept):  # type: ignore[no-untyped-def]
+def _add_inside(begin, end, offsets, targets, weights, numbers, inside):  # type: ignore[no-untyped-def]
     weighted = weights.size > 0
     for row in range(begin, end):
         whole, own = 0.0, numbers[row]
         for edge in range(offsets[row], offsets[row + 1]):
             weight = weights[edge] if weighted else 1.0
-            weight = weight if own == numbers[targets[edge]] else 0.0
-            whole += weight
-            if kept.size:
-                kept[edge] = weight
+            whole += weight if own == numbers[targets[edge]] else 0.0
         inside[row] = whole
+
+
+@njit(cache=True, nogil=True)
+def _find_leads(begin, end, offsets, targets, numbers, found):  # type: ignore[no-untyped-def]
+    for row in range(begin, end):
+        found[row] = False
+        for edge in range(offsets[row], offsets[row + 1]):
+            if numbers[targets[edge]] != numbers[row]:
+                found[row] = True
+                break
+
+
+@njit(cache=True, nogil=True)
+def _keep_inside(  # type: ignore[no-untyped-def]
+    begin, end, offsets, targets, weights, numbers, sizes, kept_targets, kept_weights
+):
+    """Edges of the rows that stay, from the place of the first one on; returns where they end."""
+    weighted, place = weights.size > 0, offsets[begin]
+    for row in range(begin, end):
+        first, own = place, numbers[row]
+        for edge in range(offsets[row], offsets[row + 1]):
+            target = targets[edge]
+            kept_targets[place] = target
+            if weighted:
+                kept_weights[place] = weights[edge]
+            place += np.uint64(own == numbers[target])
+        sizes[row] = place - first
+    return place
 
 
 @njit(cache=True, nogil=True)
@@ -172,27 +211,52 @@ def _add(numbers, values, sums):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _join(  # type: ignore[no-untyped-def]
-    source, begins, members, offsets, targets, weights, numbers, inside, place, count, sources, ends, sums
-):
-    """From community ``source`` on, the rows of all its members one after the other; entries from ``count`` on.
+def _list_members(offsets, numbers, begins, before, members):  # type: ignore[no-untyped-def]
+    """The rows of each community, where they begin, and how many edges there are in those of communities before."""
+    one = np.uint64(1)
+    for row in range(members.size):
+        community = np.uint64(numbers[row])
+        begins[community + one] += 1
+        before[community + one] += np.int64(offsets[row + 1] - offsets[row])
+    first = 0
+    for community in range(1, begins.size):
+        size, begins[community] = begins[community], first
+        first += size
+        before[community] += before[community - 1]
+    for row in range(members.size):
+        community = np.uint64(numbers[row])
+        members[begins[community + one]] = row
+        begins[community + one] += 1
 
-    ``place`` is where the last entry that leads to each community is, and -1 again in the end.
+
+@njit(cache=True, nogil=True)
+def _join(  # type: ignore[no-untyped-def]
+    first, last, count, to, begins, members, offsets, targets, weights, numbers, loops, strengths,
+    own_loops, own_strengths, sizes, ends, sums,
+):  # fmt: skip
+    """The rows of some communities, whose entries stand from ``count`` on; returns where they end.
+
+    As in :func:`best_community`, ``to`` has the weight to each community, and one may be among the ends twice.
     """
-    begin, weighted = count, weights.size > 0
-    for i in range(begins.size - 1):
-        first = count
-        for member in members[begins[i] : begins[i + 1]]:
-            for edge in range(offsets[member], offsets[member + 1]):
-                end, weight = numbers[targets[edge]], weights[edge] if weighted else 1.0
-                if end == source + i:
-                    inside[source + i] += weight
-                elif place[end] >= first:
-                    sums[place[end]] += weight
-                else:
-                    place[end] = count
-                    sources[count], ends[count], sums[count] = source + i, end, weight
-                    count += 1
-    for end in ends[begin:count]:
-        place[end] = -1
+    weighted = weights.size > 0
+    for source in range(first, last):
+        begin = end = np.uint64(count)
+        inside = strength = 0.0
+        for member in members[begins[source] : begins[source + 1]]:
+            inside += loops[member]
+            strength += strengths[member]
+            for edge in range(offsets[member], offsets[member + np.uint32(1)]):
+                community = numbers[targets[edge]]
+                weight = to[community]
+                ends[end] = community
+                end += np.uint64(weight == 0)
+                to[community] = weight + (weights[edge] if weighted else 1.0)
+        own_loops[source], own_strengths[source] = inside + to[source], strength
+        to[source] = 0.0
+        for place in range(begin, end):
+            community = ends[place]
+            ends[count], sums[count] = community, to[community]
+            count += to[community] != 0
+            to[community] = 0.0
+        sizes[source] = np.int64(count) - np.int64(begin)
     return count

@@ -9,7 +9,7 @@ import numpy as np
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, sizes_of
-from cusp.kernels.cuda import Struct, bincount, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, multiprocessors, struct, threads_for_edges
 from cusp.runtime.devices import to_host
 
 KERNELS = "cusp/apps/operators/communities/communities.cuh"
@@ -28,8 +28,7 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
     if not of.kept:
         of.kept.append(_bench(of))
     known = of.offsets, of.targets, _known(of.weights), of.gids, of.strengths, _bits(of.scale)
-    inside = of.inside or (None, None, None)
-    given = struct(of.strengths.size, *known, of.numbers, of.totals, of.states, of.seen, *inside, _bits(of.share))
+    given = struct(of.strengths.size, *known, of.numbers, of.totals, of.states, of.seen, int(of.refines))
     bench, results, blocks = of.kept[0]
     results.fill(0)
     drawn = (int(np.uint64(lot).view(np.int64)) for lot in lots + (0,) * (MOST_TURNS - len(lots)))
@@ -58,7 +57,7 @@ def _bench(of: Sweep) -> tuple[Struct, Any, int]:
     begins = first[hubs] + offsets_of(np.where(far > 2 * MIDDLE, far, 0))
     slots, blocks = int(begins[-1]), 1 + int(shared[-1:, 0].sum()) + wide.size // 4 + rows.size // 32 + masters // 1024
     tables = cp.full(slots, -1, np.int32), cp.zeros(slots, np.float64), cp.empty(int(first[hubs]), np.int32)
-    bounds = cp.empty(masters, np.float64) if of.inside else None
+    bounds = cp.empty(masters, np.float64) if of.refines else None
     best, drawn, results = cp.empty(masters, np.int32), cp.zeros(7, np.uint64), cp.empty(2, np.float64)
     sizes, places = (rows, hubs, wide.size, rows.size), (cp.asarray(shared), cp.asarray(begins))
     return struct(*sizes, *places, *tables, best, bounds, drawn, results), results, blocks
@@ -89,25 +88,29 @@ def settle(rows: Any, offsets: Any, targets: Any, weights: Any, before: Any, aft
     return gains
 
 
-def edges_between(
-    offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int
-) -> tuple[Any, Any, Any, Any]:
+def join(
+    offsets: Any, targets: Any, weights: Any, numbers: Any, loops: Any, strengths: Any, communities: int
+) -> tuple[Any, Any, Any, Any, Any]:
     begins, entries, sums, inside = _join_targets(offsets, targets, weights, numbers, communities)
-    edges = numbers[rows_of_edges(begins)].astype(np.int64) * communities + entries
-    edges, group = cp.unique(edges, return_inverse=True)
-    sums = bincount(group, edges.size, sums)
-    own = cp.zeros(communities, np.float64)
-    add_by_number(numbers[: inside.size], inside, own)
-    return edges // communities, edges % communities, sums, own
+    if 2 * entries.size <= targets.size or communities**2 <= 4 * entries.size:  # else most nodes lead to others
+        each = cp.arange(communities, dtype=np.int32)
+        begins, entries, sums, _ = _join_targets(begins, entries, sums, each, communities)
+    members, own = numbers[: loops.size], cp.zeros((2, communities), np.float64)
+    add_by_number(members, inside[: loops.size] + loops, own[0])
+    add_by_number(members, strengths, own[1])
+    return begins, entries, sums, own[0], own[1]
 
 
 def _join_targets(
     offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int
 ) -> tuple[Any, Any, Any, Any]:
-    """Of every row, the targets in each other community joined into one entry, and the weight to its own."""
+    """Of every row, the targets in each other community joined into one entry, and the weight to its own.
+
+    Entries come by the communities of their rows, of which the first array says where they begin.
+    """
     rows = cp.arange(offsets.size - 1)
     given = rows, offsets, targets, weights, numbers, communities
-    begins, inside = cp.zeros(offsets.size, np.int64), cp.zeros(rows.size, np.float64)
+    begins, inside = cp.zeros(communities + 1, np.int64), cp.zeros(rows.size, np.float64)
     _take(*given, "Join", struct(begins[1:], None, None, inside))
     cp.cumsum(begins, out=begins)
     entries, sums = cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)
@@ -115,11 +118,20 @@ def _join_targets(
     return begins, entries, sums, inside
 
 
-def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any, kept: Any = None) -> Any:
+def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> Any:
     inside = cp.zeros(offsets.size - 1, np.float64)
     of = struct(None, offsets, targets, _known(weights), numbers, 0)
-    _kernels("Choose").add_inside(threads_for_edges(targets.size), of, inside.size, struct(inside, kept))
+    _kernels("Choose").add_inside(threads_for_edges(targets.size), of, inside.size, inside)
     return inside
+
+
+def leads_out(offsets: Any, targets: Any, numbers: Any) -> Any:
+    return weight_inside(offsets, targets, cp.empty(0), numbers) < sizes_of(offsets)
+
+
+def edges_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> tuple[Any, Any, Any]:
+    stays = numbers[rows_of_edges(offsets)] == numbers[targets]
+    return offsets_of(stays)[offsets], targets[stays], weights[stays] if weights.size else weights
 
 
 def add_by_number(numbers: Any, values: Any, sums: Any) -> None:

@@ -10,7 +10,7 @@ RESTLESS, MOVED = 1, 2  # bits of a node: it has to look for a better community,
 
 @dataclass
 class Sweep:
-    """What a sweep of the nodes of one rank reads, and what it changes: numbers, totals, states, seen, and outward.
+    """What a sweep of the nodes of one rank reads, and what it changes: numbers, totals, states and seen.
 
     Communities are numbered as the nodes that they are named after.
 
@@ -30,10 +30,8 @@ class Sweep:
         RESTLESS or 0.
     seen : (masters,) int32
         Equal to the numbers, before and after a sweep.
-    inside : ((masters,) float64, (masters,) float64, (masters,) float64), or None
-        Within, wholes and outward, where communities are refined.
-    share : float
-        The weight that chance puts between communities is this times their strengths.
+    refines : bool
+        Whether rows move only while they are alone, and join none that looks in the same turn; then nothing settles.
     kept : list
         Memory that a call leaves for the next one; empty at first.
     """
@@ -48,8 +46,7 @@ class Sweep:
     totals: Array
     states: Array
     seen: Array
-    inside: tuple[Array, Array, Array] | None
-    share: float
+    refines: bool = False
     kept: list[Any] = field(default_factory=list)
 
 
@@ -124,36 +121,38 @@ class Communities(Protocol):
             is nobody's.
         """
 
-    def edges_between(
-        self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
-    ) -> tuple[Array, Array, Array, Array]:
-        """The edges between communities, all those from one to another joined into one.
+    def join(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, loops: Array, strengths: Array,
+        communities: int,
+    ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
+        """Rows of communities instead of nodes: edges from one to another are one edge, if they weigh anything.
+
+        A GPU may leave several where joining them would hardly make them fewer.
 
         Parameters
         ----------
+        loops, strengths : (rows,) float64
         communities : int
             Above all ``numbers``; the other arrays are as above.
 
         Returns
         -------
-        sources, targets : (n,) integer
-            Communities, each pair at most once; sources ascend.
-        sums : (n,) float64
-            Weight of the edges from one to the other.
-        inside : (communities,) float64
-            Weight of the edges inside each.
+        offsets, targets, sums : CSR
+            Of the communities; the edges of each are in any order.
+        loops, strengths : (communities,) float64
+            Sums of these; loops with the weight of the edges inside.
         """
 
-    def weight_inside(
-        self, offsets: Array, targets: Array, weights: Array, numbers: Array, kept: Array | None = None
-    ) -> Array:
-        """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above.
+    def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> Array:
+        """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above."""
 
-        Parameters
-        ----------
-        kept : (edges,) float64, optional
-            Takes the weights of these edges, and 0 for all others.
-        """
+    def leads_out(self, offsets: Array, targets: Array, numbers: Array) -> Array:
+        """(rows,) bool: whether an edge of each row leads to another number than its own, of a CSR as above."""
+
+    def edges_inside(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array
+    ) -> tuple[Array, Array, Array]:
+        """Offsets, targets and weights of the edges whose ends have the same number, of a CSR as above."""
 
     def add_by_number(self, numbers: Array, values: Array, sums: Array) -> None:
         """Add the float64 ``values`` to the ``sums`` by their int32 number."""

@@ -16,10 +16,7 @@ struct Sweep {
   double* totals;
   unsigned char* states;
   int* seen;
-  const double* within;  // null but in refinement, as are the next ones
-  const double* wholes;
-  double* outward;
-  double share;
+  i64 refines;
 };
 
 // A row that blocks share, PIECE edges each. Its table has ``room`` slots from ``first`` on, of which those in use are listed;
@@ -55,20 +52,17 @@ struct Turns {
 };
 
 // What a node did in its last turn is settled; whose turn it is now looks for a better community. In refinement, nodes look that
-// are on their own and well connected with the rest of the community that is refined, and nobody joins those; nor what is not
-// well connected.
+// are on their own, and nobody joins those.
 __device__ inline void begin_turn(const Sweep& of, const Bench& bench, const Turns& turns, u64 turn) {
   for (i64 row = thread_id(); row < of.masters; row += num_threads()) {
     unsigned char state = of.states[row];
     if (state & MOVED) of.seen[row] = of.numbers[row];
     bool looks = state & RESTLESS && (u64)of.gids[row] * turns.factor >> turns.shift == turn;
     unsigned char next = looks ? 0 : state & RESTLESS;
-    if (of.outward) {
+    if (of.refines) {
       double total = of.totals[row];
-      double chance = __dmul_rn(__dmul_rn(of.share, total), of.wholes[row] - total);
-      bool well = of.outward[row] >= chance;
-      looks = looks && well && total == of.strengths[row];
-      bench.bounds[row] = well && !looks ? total : -total;
+      looks = looks && total == of.strengths[row];
+      bench.bounds[row] = looks ? -total : total;
     }
     of.states[row] = next | (looks ? LOOKS : 0);
   }
@@ -206,12 +200,9 @@ __device__ inline u64 move(const Sweep& of, const Bench& bench) {
     bool moves = looks && best != old;
     if (looks) of.states[row] = moves ? MOVED : 0;
     if (moves) of.numbers[row] = best, moved++;
-    auto shift = [&](double amount, double* sums) {
-      add_warp(old, -amount, moves && amount != 0, [&](int number, double sum) { atomicAdd(&sums[number], sum); });
-      add_warp(best, amount, moves && amount != 0, [&](int number, double sum) { atomicAdd(&sums[number], sum); });
-    };
-    shift(moves ? of.strengths[row] : 0.0, of.totals);
-    if (of.outward) shift(moves ? of.within[row] : 0.0, of.outward);
+    double amount = moves ? of.strengths[row] : 0.0;
+    add_warp(old, -amount, amount != 0, [&](int number, double sum) { atomicAdd(&of.totals[number], sum); });
+    add_warp(best, amount, amount != 0, [&](int number, double sum) { atomicAdd(&of.totals[number], sum); });
   }
   return moved;
 }
@@ -226,9 +217,6 @@ __device__ inline double settle_all(const Sweep& of, const Bench& bench) {
     for (i64 edge = begin + Team::place(); edge < end; edge += Team::size())
       gain += gain_of(of.weights, edge, of.targets[edge], before, after, of.seen, of.numbers, of.states);
     gained += gain;
-    if (!of.outward) return;
-    gain = sum_of_warp(gain);
-    if (lane_id() == 0 && gain != 0) atomicAdd(&of.outward[after], -gain);
   });
   return gained;
 }
@@ -241,13 +229,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) sweep(Sweep o
   double gained = 0;
   Rows rows = {nullptr, of.offsets, of.targets, of.weights, of.numbers, of.masters};
   for (u64 turn = 0; turn < 1ull << (64 - turns.shift); ++turn) {
-    Choose choose = {of.strengths, of.outward ? bench.bounds : of.totals, {of.gids, turns.lots[turn]}, bench.best, of.scale};
+    Choose choose = {of.strengths, of.refines ? bench.bounds : of.totals, {of.gids, turns.lots[turn]}, bench.best, of.scale};
     begin_turn(of, bench, turns, turn);
     grid_barrier(arrived);
     for_each_row(of, bench, LOOKS, bench.drawn, Look{bench, rows, choose, {keys, sums, SLOTS}});
     grid_barrier(arrived);
     moved += move(of, bench);
     grid_barrier(arrived);
+    if (of.refines) continue;
     gained += settle_all(of, bench);
     grid_barrier(arrived);
   }

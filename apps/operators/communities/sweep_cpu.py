@@ -49,10 +49,7 @@ class Graph(NamedTuple):
     totals: np.ndarray
     known: np.ndarray
     states: np.ndarray
-    within: np.ndarray
-    wholes: np.ndarray
-    outward: np.ndarray
-    share: float
+    refines: bool
     scale: float
     turns: np.ndarray
     moved: np.ndarray
@@ -82,10 +79,10 @@ def _lead(team, few, graph):  # type: ignore[no-untyped-def]
     _work(team, DRAW, blocks, BLOCK, few, graph)
     for turn in range(graph.draws.size - 1):
         team[TURN] = turn
-        if graph.within.size > 0:
+        if graph.refines:
             _work(team, CLOSE, blocks, BLOCK, few, graph)
         _work(team, LOOK, blocks, BLOCK, few, graph)
-        _work(team, SETTLE, team[FILLED] - team[END], edges, few, graph)
+        _work(team, SETTLE, team[FILLED] - team[END], 1 if graph.refines else edges, few, graph)
         team[BEGIN], team[END] = team[END], team[FILLED]
     _finish(graph, graph.draws.size - 1, team[BEGIN], team[END])
 
@@ -129,26 +126,13 @@ def _draw(begin, end, graph):  # type: ignore[no-untyped-def]
         graph.turns[row] = (graph.gids[row] * factor >> half) * turns >> half
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_well(row, graph):  # type: ignore[no-untyped-def]
-    """Whether a refined community is well connected with the rest of the community that is refined."""
-    total = graph.totals[row]
-    return graph.outward[row] >= graph.share * total * (graph.wholes[row] - total)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _may_merge(row, graph):  # type: ignore[no-untyped-def]
-    """Whether a master may move while communities are refined; what holds is hard to foretell, so without a branch."""
-    return (graph.totals[row] == graph.strengths[row]) & _is_well(row, graph)
-
-
 @njit(cache=True, nogil=True)
 def _close(turn, begin, end, graph):  # type: ignore[no-untyped-def]
-    """Communities that none may join: those that are not well connected, and those whose node may move."""
+    """Communities that none may join: those whose node looks now."""
     for row in range(begin, end):
-        restless = (graph.states[row] & RESTLESS > 0) & (graph.turns[row] == turn)
-        is_open = _is_well(row, graph) & ~(restless & _may_merge(row, graph))
-        graph.known[row] = graph.totals[row] if is_open else -graph.totals[row]
+        looks = (graph.states[row] & RESTLESS > 0) & (graph.turns[row] == turn)
+        looks &= graph.totals[row] == graph.strengths[row]
+        graph.known[row] = -graph.totals[row] if looks else graph.totals[row]
 
 
 @njit(cache=True, nogil=True)
@@ -210,7 +194,7 @@ def _finish(graph, turn, first, last):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _list_restless(turn, begin, end, graph, rows):  # type: ignore[no-untyped-def]
-    """Those look now, or may not merge. Most blocks have none, which is seen quickly; returns how many look."""
+    """Those look now, or are not alone. Most blocks have none, which is seen quickly; returns how many look."""
     states, turns, some, size = graph.states[begin:end], graph.turns[begin:end], np.uint8(0), 0
     for place in range(end - begin):
         some |= states[place] & np.uint8(turns[place] == turn)
@@ -218,13 +202,13 @@ def _list_restless(turn, begin, end, graph, rows):  # type: ignore[no-untyped-de
         for place in range(end - begin):
             rows[size] = begin + place
             size += (states[place] & RESTLESS) & np.uint8(turns[place] == turn)
-    restless, size = size, 0 if graph.within.size > 0 else size
+    restless, size = size, 0 if graph.refines else size
     for place in range(restless):
         row = rows[place]
         graph.states[row] = 0
-        if graph.within.size > 0:
+        if graph.refines:  # what holds is hard to foretell, so without a branch
             rows[size] = row
-            size += np.int64(_may_merge(row, graph))
+            size += np.int64(graph.totals[row] == graph.strengths[row])
     return size
 
 
@@ -235,23 +219,21 @@ def _settle(team, number, first, last, graph):  # type: ignore[no-untyped-def]
     gained, shared = 0.0, team[teams.HELPERS] > 0
     for place in range(first, last):
         row = graph.moved[place]
-        gain = settle_row(row, graph.offsets, graph.targets, graph.weights, before, after, graph.states)
-        gained += gain
-        _move(before[row], after[row], graph.strengths[row], 0.0, graph.totals, shared)
-        if graph.within.size > 0:
-            _move(before[row], after[row], graph.within[row], gain, graph.outward, shared)
+        _move(before[row], after[row], graph.strengths[row], graph.totals, shared)
+        if not graph.refines:
+            gained += settle_row(row, graph.offsets, graph.targets, graph.weights, before, after, graph.states)
     graph.gains[number, 0] += gained
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _move(old, new, value, lost, sums, shared):  # type: ignore[no-untyped-def]
-    """A value leaves one sum for another, where some of it is lost; other threads may change them, too."""
+def _move(old, new, value, sums, shared):  # type: ignore[no-untyped-def]
+    """A value leaves one sum for another; other threads may change them, too."""
     if shared:
         atomic_add(sums, old, -value)
-        atomic_add(sums, new, value - lost)
+        atomic_add(sums, new, value)
     else:
         sums[old] -= value
-        sums[new] += value - lost
+        sums[new] += value
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -165,8 +165,8 @@ struct Choose {
   }
 };
 
-// The weight to the own community; an entry for each other one from ends[item] on, which moves on. Without ``entries`` they
-// are only counted.
+// The weight to the own community; an entry for each other one from ends[own] on, which moves on, unless its weight is 0. So
+// rows of the same community come together, in any order. Without ``entries`` they are only counted.
 struct Join {
   u64* ends;
   int* entries;
@@ -178,12 +178,12 @@ struct Join {
     if (Team::place() == 0) inside[item] = to_own;
     for (unsigned group = Team::place() / 32 * 32; group < table.slots; group += Team::size()) {
       unsigned slot = group + lane_id();
-      int community = slot < table.slots ? table.keys[slot] : NONE;
-      unsigned kept = __ballot_sync(FULL, community != NONE);
+      bool there = slot < table.slots && table.keys[slot] != NONE && table.sums[slot] != 0;
+      unsigned kept = __ballot_sync(FULL, there);
       u64 place = 0;
-      if (lane_id() == 0 && kept) place = atomicAdd(&ends[item], (u64)__popc(kept));
+      if (lane_id() == 0 && kept) place = atomicAdd(&ends[own], (u64)__popc(kept));
       place = __shfl_sync(FULL, place, 0) + __popc(kept & below_lane());
-      if (community != NONE && entries) entries[place] = community, sums[place] = table.sums[slot];
+      if (there && entries) entries[place] = table.keys[slot], sums[place] = table.sums[slot];
     }
   }
 };

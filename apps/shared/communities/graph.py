@@ -12,12 +12,13 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.communities.interfaces import Communities
-from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
-from cusp.kernels.arrays import add, add_up, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
+from cusp.apps.shared.graphs.undirected import nodes_of
+from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
+from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.partition import transpose
-from cusp.runtime.devices import backend, to_host, xp_of
+from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
@@ -118,20 +119,22 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
 def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -> Level:
     """The first level, of an undirected graph. Collective."""
     xp = xp_of(graph.device)
-    before, weights = graph.offsets[: graph.num_masters + 1], xp.empty(0, np.float64)
-    if graph.weights is not None:
-        weights = graph.weights
+    weights = xp.empty(0, np.float64) if graph.weights is None else graph.weights
+    before = graph.offsets[: graph.num_masters + 1]
+    if weights.size:
         before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
     strengths = sizes_of(before).astype(np.float64)
     (whole,) = sync.total(total_of_floats(strengths))
     loops = xp.zeros_like(strengths)
-    return _synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
+    return synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
 
 
-def _synced(level: Level) -> Level:
+def synced(level: Level) -> Level:
     """A level with a sync for its own nodes, or a copy of a small one, the same on all ranks. Collective."""
     graph, xp, sync = level.graph, level.xp, level.sync
-    if level.alone or not level.most or sync.total(graph.targets.size)[0] > level.most:
+    if level.alone:
+        return level
+    if not level.most or sync.total(graph.targets.size)[0] > level.most:
         return replace(level, sync=Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm))
     own = graph.num_masters
     offsets = offsets_of(of_all_ranks(level, sizes_of(graph.offsets[: own + 1])))
@@ -166,6 +169,15 @@ def sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any
     sums = level.xp.zeros(groups.names.size, np.float64)
     backend(Communities, level.graph.device).add_by_number(groups.numbers[: level.graph.num_masters], values, sums)
     return sums
+
+
+def names_of(level: Level, gids: Any) -> Any:
+    """(n,) int64: the names of nodes, by their global ids, of which any rank may have the master. Collective."""
+    if level.alone:
+        return gids
+    graph, comm, asked = level.graph, level.sync.comm, to_host(gids)
+    _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)
+    return move(at_gids(owners, asked, graph.num_nodes, comm) * graph.num_nodes + asked, graph.device)
 
 
 def new_label(level: Level) -> Label:
@@ -255,10 +267,10 @@ def modularity(level: Level, groups: LocalCommunities) -> float:
     return modularity_of(level, float(weights_inside(level, groups).sum()), totals_of(level, groups))
 
 
-def weights_inside(level: Level, groups: LocalCommunities, kept: Any = None) -> Any:
-    """(masters,) float64: weight of the edges of each node to others of its community; ``kept``, see interfaces.py."""
+def weights_inside(level: Level, groups: LocalCommunities) -> Any:
+    """(masters,) float64: weight of the edges of each node to others of its community."""
     graph, ops = level.graph, backend(Communities, level.graph.device)
-    return ops.weight_inside(graph.offsets[: graph.num_masters + 1], graph.targets, level.weights, groups.numbers, kept)
+    return ops.weight_inside(graph.offsets[: graph.num_masters + 1], graph.targets, level.weights, groups.numbers)
 
 
 def modularity_of(level: Level, inside: float, totals: Any) -> float:
@@ -270,58 +282,23 @@ def modularity_of(level: Level, inside: float, totals: Any) -> float:
     return float(within / level.total - level.resolution * (squares / level.total**2))
 
 
-def quotient(level: Level, groups: LocalCommunities) -> Level:
-    """The graph whose nodes are the communities, each at its owner. Collective.
-
-    First the edges of this rank between two communities are joined into one, then the rows go to the owners.
-    """
-    build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
-    given = graph.offsets, graph.targets, level.weights, groups.numbers
-    rows, ends, weights, inside = backend(Communities, graph.device).edges_between(*given, groups.names.size)
-    rows, ends = rows.astype(np.int32, copy=False), ends.astype(np.int32, copy=False)
-    loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))
-    strengths = totals_of(level, groups)
-    named = xp.flatnonzero(which_name(level, groups))
-    named = named[xp.argsort(graph.gids[named], kind="stable")]  # which is quick where they ascend already
-    mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
-    gids = xp.concatenate([graph.gids[named], mirrors % graph.num_nodes])
-    starts = named.size + to_host(
-        xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes))
-    )
-    lid_map = map_lids(graph.num_nodes, gids)
-    if not level.alone:  # otherwise communities are numbered by global id already
-        lids = lid_map.lids(groups.names % graph.num_nodes)
-        by_row = xp.argsort(lids[rows], kind="stable")
-        rows, ends, weights = lids[rows][by_row], lids[ends][by_row], weights[by_row]
-    offsets = xp.zeros(gids.size + 1, np.int64)
-    build.count_in_edges(rows, offsets)
-    add_up(offsets)
-    whole = replace(
-        graph, num_masters=named.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
-        weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
-        num_edges=ends.size,
-    )  # fmt: skip
-    if not level.alone:
-        whole = join_rows(whole, [(offsets, ends, weights)], level.sync.comm)
-    facts = loops[named], strengths[named], level.total, level.resolution, level.most
-    names = None if level.names is None else level.names[named]
-    return _synced(Level(whole, level.sync, whole.weights, *facts, names))
-
-
 def smallest_members(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) int64: the smallest global id in each master's community. Collective."""
     return least_of_members(level, groups, level.graph.gids[: level.graph.num_masters])
 
 
 def least_of_members(level: Level, groups: LocalCommunities, values: Any) -> Any:
-    """(masters,) int64: the least of the (masters,) values in each master's community. Collective."""
-    xp, own, most = level.xp, level.graph.num_masters, np.iinfo(np.int64).max
-    parts, least = xp.full(groups.names.size, most, np.int64), xp.full(own, most, np.int64)
-    xp.minimum.at(parts, groups.numbers[:own], values)
-    for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
-        lids = level.graph.lid_map.lids(gids)
-        least[lids] = xp.minimum(least[lids], some)
-    return take(get_from_owners(level, groups.names, least), groups.numbers[:own])
+    """(n,) int64: the least of the values in the community of each; the i-th has the i-th number. Collective."""
+    xp, most, numbers = level.xp, np.iinfo(np.int64).max, groups.numbers[: values.size]
+    parts = xp.full(groups.names.size, most, np.int64)
+    xp.minimum.at(parts, numbers, values)
+    if not level.alone:
+        least = xp.full(level.graph.num_masters, most, np.int64)
+        for gids, some in zip(_send_to_owners(level, groups.names), _send_to_owners(level, groups.names, parts)):
+            lids = level.graph.lid_map.lids(gids)
+            least[lids] = xp.minimum(least[lids], some)
+        parts = get_from_owners(level, groups.names, least)
+    return take(parts, numbers)
 
 
 def which_name(level: Level, groups: LocalCommunities) -> Any:

@@ -6,16 +6,24 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
-from cusp.apps.shared.communities.graph import Level, LocalCommunities, everywhere, get_from_owners, number, quotient
+from cusp.apps.shared.communities.graph import (
+    Level,
+    LocalCommunities,
+    everywhere,
+    get_from_owners,
+    names_of,
+    number,
+    weights_inside,
+)
 from cusp.apps.shared.communities.moving import Moving
 from cusp.apps.shared.communities.moving import begin as begin_to_move
+from cusp.apps.shared.communities.quotient import quotient
 from cusp.kernels.arrays import take, total
-from cusp.output.gid_order import at_gids, in_gid_order
-from cusp.runtime.devices import move, to_host
+from cusp.runtime.devices import move
 
-Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
+Moves = list[tuple[Level, LocalCommunities]]  # levels that are done, and the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
-REALS, WHOLE = ("start", "reached"), ("before", "sweeps")  # of a Climb
+REALS, WHOLE = ("start", "reached"), ("down", "sweeps")  # of a Climb
 
 
 @dataclass
@@ -28,32 +36,42 @@ class Climb:
         The communities now.
     best : LocalCommunities
         The best ones so far.
+    inside : float
+        Weight of the edges inside of the best: that of all ranks is the sum.
     start, reached : float
         Modularity before the level, and that of the best.
-    before : int
-        How often Leiden has climbed up all levels.
+    down : int
+        1 once the top was reached: nodes of the graph move between the communities that were found there.
     sweeps : int
         How many there were.
     """
 
     moving: Moving
     best: LocalCommunities
+    inside: float
     start: float
     reached: float
-    before: int = 0
+    down: int = 0
     sweeps: int = 0
 
 
-def begin(level: Level, values: Any = None, before: int = 0) -> Climb:
-    """From communities with these names, or single nodes. Collective."""
-    moving = begin_to_move(level, values)
+def begin(level: Level, values: Any = None, before: Climb | None = None, down: int = 0) -> Climb:
+    """From single nodes, or communities with these names, the best of a level before. Collective."""
+    inside = None
+    if before:
+        below = before.moving.level
+        (within,) = below.sync.total(before.inside + float(below.loops.sum()))
+        inside = (within if level.graph.rank == 0 else 0.0) - float(level.loops.sum())
+    moving = begin_to_move(level, values, inside=inside)
     reached = moving.modularity
-    return Climb(moving, moving.now, reached, reached, before)
+    return Climb(moving, moving.now, moving.inside, reached, reached, down)
 
 
-def go_up(level: Level, values: Any) -> Level:
-    """The level whose nodes are the communities with these names. Collective."""
-    return quotient(level, number(level, values))
+def go_up(moves: Moves) -> Level:
+    """The level whose nodes are the last communities. Collective."""
+    level, groups = moves.pop()
+    moves.append((level, number(level, groups.of_proxies)))
+    return quotient(*moves[-1])
 
 
 def come_down(moves: Moves) -> Any:
@@ -63,14 +81,14 @@ def come_down(moves: Moves) -> Any:
 
 def compose(moves: Moves) -> Any:
     """(masters,) names of the communities that the nodes of the first level have come to. Collective."""
-    above, values = moves[-1]
-    names = values[: above.graph.num_masters]
-    for below, values in reversed(moves[:-1]):
-        groups = number(below, values)
-        nodes = groups.names
+    above, groups = moves[-1]
+    names = groups.of_proxies[: above.graph.num_masters]
+    for below, groups in reversed(moves[:-1]):
+        nodes = move(groups.names, above.graph.device)
         if above.alone and not below.alone:
             nodes, names = nodes % below.graph.num_nodes, take(above.names, above.graph.lid_map.lids(names))
-        names = take(get_from_owners(above, nodes, names), groups.numbers[: below.graph.num_masters])
+        found = move(get_from_owners(above, nodes, names), below.graph.device)
+        names = take(found, groups.numbers[: below.graph.num_masters])
         above = below
     return names
 
@@ -92,14 +110,16 @@ def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, C
     CheckpointError
         On every rank.
     """
-    level, moves = first, []
+    level, moves = first, list[tuple[Level, LocalCommunities]]()
     if checkpoint.fact("joined", int):
-        joined = take_up(checkpoint, first, first, "joined")
-        level, moves = go_up(first, joined), [(first, joined)]
+        moves = [(first, number(first, take_up(checkpoint, first, first, "joined")))]
+        level = quotient(*moves[0])
     now, best = (take_up(checkpoint, first, level, name) for name in ("now", "best"))
     reals, whole = (checkpoint.fact(name) for name in REALS), (checkpoint.fact(name, int) for name in WHOLE)
     moving = begin_to_move(level, now, flags(checkpoint, first, level))
-    return level, moves, Climb(moving, number(level, best), *reals, *whole)
+    groups = number(level, best)
+    inside = float(weights_inside(level, groups).sum())
+    return level, moves, Climb(moving, groups, inside, *reals, *whole)
 
 
 def to_keep(first: Level, level: Level, names: Any) -> Any:
@@ -117,14 +137,11 @@ def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str) -> An
     CheckpointError
         On every rank: a node has no community.
     """
-    graph, comm = first.graph, first.sync.comm
-    gids = to_host(checkpoint.label(what, np.int64)[_lids(first, level)])
-    wrong = total((gids < 0) | (gids >= graph.num_nodes))
+    gids = checkpoint.label(what, np.int64)[_lids(first, level)]
+    wrong = total((gids < 0) | (gids >= first.graph.num_nodes))
     if first.sync.total(wrong)[0]:
         raise checkpoint.damaged(f"/{what} does not say of each node in which community it is")
-    _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)
-    names = at_gids(owners, gids, graph.num_nodes, comm) * graph.num_nodes + gids
-    return everywhere(level, move(names, graph.device))
+    return everywhere(level, names_of(first, gids))
 
 
 def flags(checkpoint: Checkpoint, first: Level, level: Level) -> Any:

@@ -15,30 +15,8 @@ from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.graphs.undirected import nodes_of
 from cusp.apps.shared.splitmix64 import splitmix64
-from cusp.kernels.arrays import filled_rows, mapped, put, take, total_of_floats
+from cusp.kernels.arrays import mapped, put, take, total_of_floats
 from cusp.runtime.devices import backend
-
-
-@dataclass
-class Inside:
-    """What nodes see of a level while its communities are refined: the edges inside of these.
-
-    Attributes
-    ----------
-    weights : (edges,) float64
-        Those of the level; 0 between communities.
-    within : (masters,) float64
-        Of the edges of each node, in all.
-    wholes : (masters,) float64
-        Strength of the community of each node.
-    outward : (masters,) float64
-        Weight from the refined community named after each to the rest of the community that is refined.
-    """
-
-    weights: Any
-    within: Any
-    wholes: Any
-    outward: Any
 
 
 @dataclass
@@ -62,8 +40,8 @@ class Moving:
         See interfaces.py: which masters are restless.
     seen : (proxies,) integers
         The names, or on one rank the numbers, as neighbours last saw them.
-    inside_of : Inside, or None
-        If communities are refined, which begin as single nodes.
+    refines : bool
+        Whether the edges are those inside of communities that are refined, see :meth:`_restrict`.
     spare : list
         See interfaces.py.
     """
@@ -76,15 +54,13 @@ class Moving:
     inside: float
     states: Any
     seen: Any
-    inside_of: Inside | None = None
+    refines: bool = False
     spare: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        level, inside = self.level, self.inside_of
+        level = self.level
         self.strengths = level.strengths if self.gravity else level.xp.zeros_like(level.strengths)
         self._scale = level.total / level.resolution if self.gravity else 1.0
-        self._share = level.resolution / level.total if level.total else 0.0
-        self._weights = inside.weights if inside else level.weights
         self._ops: Communities = backend(Communities, level.graph.device)
 
     @property
@@ -131,18 +107,16 @@ class Moving:
     @functools.cached_property
     def _alone(self) -> Sweep:
         """The level on one rank; what changes are its arrays."""
-        graph, inside = self.level.graph, self.inside_of
-        refined = (inside.within, inside.wholes, inside.outward) if inside else None
-        given = graph.offsets, graph.targets, self._weights, graph.gids, self.strengths, self._scale
-        return Sweep(*given, self.groups.numbers, self.totals, self.states, self.seen, refined, self._share)
+        graph = self.level.graph
+        given = graph.offsets, graph.targets, self.level.weights, graph.gids, self.strengths, self._scale
+        return Sweep(*given, self.groups.numbers, self.totals, self.states, self.seen, self.refines)
 
-    def _restrict(self, inside: Inside, rows: Any) -> tuple[Any, Any]:
+    def _restrict(self, rows: Any) -> tuple[Any, Any]:
         """What may happen in a turn of refinement; as in MergeNodesSubset, communities only grow.
 
-        Nodes move that are still on their own and well connected with the others of the community that is refined: by
-        at least the weight that chance would put there. They join what is well connected, too, and does not move in the
-        same turn. So the node that a community is named after stays in it, and those that join later have edges to it
-        or to others that stay: the community is connected.
+        Nodes move that are still on their own, and join what does not move in the same turn. So the node that a
+        community is named after stays in it, and those that join later have edges to it or to others that stay: the
+        community is connected.
 
         Returns
         -------
@@ -151,56 +125,50 @@ class Moving:
         totals : (masters,) float64
             Of the communities named after each; negative if closed.
         """
-        totals = self.totals
-        well = inside.outward >= self._share * totals * (inside.wholes - totals)
-        rows = rows[well[rows] & (totals[rows] == self.strengths[rows])]
-        closed = ~well
-        closed[rows] = True
-        return rows, self.level.xp.where(closed, -totals, totals)
+        totals = self.totals.copy()
+        rows = rows[totals[rows] == self.strengths[rows]]
+        totals[rows] = -totals[rows]
+        return rows, totals
 
     def _move(self, rows: Any, lot: int) -> int:
         """Masters whose turn it is move to the best communities; how many have moved. Collective."""
         level, graph, names, totals = self.level, self.level.graph, self.groups.names, self.totals
-        if self.inside_of:
-            rows, totals = self._restrict(self.inside_of, rows)
+        if self.refines:
+            rows, totals = self._restrict(rows)
         rows, old, new = self._ops.moves(
-            rows, graph.offsets, graph.targets, self._weights, self.groups.numbers, self.strengths,
+            rows, graph.offsets, graph.targets, level.weights, self.groups.numbers, self.strengths,
             levels.get_from_owners(level, names, totals), names % graph.num_nodes, lot, self._scale, self.spare,
         )  # fmt: skip
         put(take(names, new), rows, self.label.values)
         levels.broadcast(level, self.label)
-        gains = self._settle(rows, self.label.values)
-        strengths = take(self.strengths, rows)
-        self._add(old, new, strengths, strengths, self.totals)
-        if self.inside_of:
-            within = take(self.inside_of.within, rows)
-            self._add(old, new, within, within - gains, self.inside_of.outward)
+        if not self.refines:
+            self._settle(rows, self.label.values)
+        self._add(old, new, take(self.strengths, rows))
         self.groups = levels.number(level, self.label.values)
         return int(rows.size)
 
-    def _settle(self, rows: Any, now: Any) -> Any:
-        """Neighbours see the moves of all ranks; what those of masters add to the weight inside, see interfaces.py."""
+    def _settle(self, rows: Any, now: Any) -> None:
+        """Neighbours see the moves of all ranks, of which those of masters add to the weight inside."""
         level, graph = self.level, self.level.graph
         own = graph.num_masters
         mirrors = own + level.xp.flatnonzero(self.seen[own:] != now[own:])
         moved = level.xp.concatenate([rows, mirrors])
-        given = self._weights, self.seen, now, self.states
+        given = level.weights, self.seen, now, self.states
         self.states[moved] = MOVED  # and not restless, as this is their turn
         gains = self._ops.settle(rows, graph.offsets, graph.targets, *given)
         self._ops.settle(mirrors, *level.columns, *given)
         self.states[moved] &= RESTLESS
         put(take(now, moved), moved, self.seen)
         self.inside += float(gains.sum())
-        return gains
 
-    def _add(self, old: Any, new: Any, lost: Any, won: Any, sums: Any) -> None:
-        """Communities with these numbers lose and win; what they do to the (masters,) ``sums``. Collective."""
+    def _add(self, old: Any, new: Any, strengths: Any) -> None:
+        """Communities with these numbers lose and win strengths. Collective."""
         level, names = self.level, self.groups.names
         parts = level.xp.zeros(names.size, np.float64)
-        self._ops.add_by_number(old, -lost, parts)
-        self._ops.add_by_number(new, won, parts)
+        self._ops.add_by_number(old, -strengths, parts)
+        self._ops.add_by_number(new, strengths, parts)
         there = level.xp.flatnonzero(parts)
-        sums += levels.add_at_owners(level, names[there], parts[there])
+        self.totals += levels.add_at_owners(level, names[there], parts[there])
 
 
 def _odd(seed: int) -> np.uint64:
@@ -209,8 +177,9 @@ def _odd(seed: int) -> np.uint64:
 
 
 def begin(
-    level: Level, values: Any = None, restless: Any = None, inside_of: Inside | None = None, gravity: bool = True
-) -> Moving:
+    level: Level, values: Any = None, restless: Any = None, gravity: bool = True, refines: bool = False,
+    inside: float | None = None,
+) -> Moving:  # fmt: skip
     """Begin to move nodes. Collective.
 
     Parameters
@@ -218,7 +187,9 @@ def begin(
     values : (proxies,) int64, optional
         Names of the communities that they are in; without them, each is on its own.
     restless : (masters,) bool, optional
-        By default, all that have neighbours are.
+        By default, those with neighbours in other communities.
+    inside : float, optional
+        If it is known already.
     """
     graph, xp, own, single = level.graph, level.xp, level.graph.num_masters, values is None
     values = nodes_of(graph) if single else values
@@ -228,11 +199,19 @@ def begin(
         groups, label = levels.number(level, values), levels.new_label(level)
         label.values[...] = values
     states = xp.zeros(values.size + 1, np.uint8)
-    states[:own] = filled_rows(graph.offsets[: own + 1]) if restless is None else restless
+    if restless is None:
+        ops: Communities = backend(Communities, graph.device)
+        restless = ops.leads_out(graph.offsets[: own + 1], graph.targets, groups.numbers)
+    states[:own] = restless
     if not gravity:
         totals = xp.zeros(own, np.float64)
+    elif single:
+        totals = level.strengths.copy()
+    elif level.alone:
+        totals = levels.sum_by_community(level, groups, level.strengths)
     else:
-        totals = level.strengths.copy() if single else levels.totals_of(level, groups)
-    inside = 0.0 if single else total_of_floats(levels.weights_inside(level, groups))
+        totals = levels.totals_of(level, groups)
+    if inside is None:
+        inside = 0.0 if single else total_of_floats(levels.weights_inside(level, groups))
     seen = (groups.numbers if level.alone else values).copy()
-    return Moving(level, groups, label, gravity, totals, inside, states, seen, inside_of)
+    return Moving(level, groups, label, gravity, totals, inside, states, seen, refines)

@@ -6,18 +6,18 @@ Traag, Waltman and van Eck, From Louvain to Leiden: guaranteeing well-connected 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from cusp.apps.cc import cc, prepare
 from cusp.apps.shared.communities import graph as levels
-from cusp.apps.shared.communities.graph import Level
+from cusp.apps.shared.communities.graph import Level, LocalCommunities
 from cusp.apps.shared.communities.kept import Moves, go_up
-from cusp.apps.shared.communities.moving import Inside, Moving, begin
-from cusp.apps.shared.graphs.undirected import nodes_of
+from cusp.apps.shared.communities.moving import Moving, begin
+from cusp.apps.shared.communities.quotient import edges_inside
+from cusp.kernels.arrays import take
+from cusp.runtime.devices import move
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
 APART = 1 << 32  # by which seeds of refinements differ from those of sweeps
-BY_CHANCE = 2.0**-60  # a resolution at which any edge outweighs chance: there are at most 2^53 units of weight
 
 
 def sweep_once(moving: Moving, seed: int) -> int:
@@ -33,50 +33,39 @@ def sweep_once(moving: Moving, seed: int) -> int:
 
 
 def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
-    """Put refined communities in the place of the last ones; the level above, and these in there. Collective."""
-    level, values = moves.pop()
-    refined = begin(level, inside_of=look_inside(level, values))
+    """Put refined communities in the place of the last ones; the level above, and the names of these there. Collective.
+
+    Nodes merge that an edge inside of a community connects, wherever modularity grows most.
+    """
+    level, groups = moves.pop()
+    refined = begin(edges_inside(level, groups), refines=True)
     sweep_once(refined, seed + APART)
-    names = refined.groups.of_proxies
-    moves.append((level, names))
-    above = go_up(level, names)
-    return above, take_along(level, values, names, above)
+    moves.append((level, refined.groups))
+    above = go_up(moves)
+    return above, take_along(level, groups, above)
 
 
-def take_apart(moves: Moves, seed: int) -> None:
-    """Take communities apart that are not connected, by which modularity does not fall. Collective.
+def take_apart(level: Level, groups: LocalCommunities) -> Any:
+    """The names of communities after those that are not connected were taken apart, by which modularity does not fall.
 
-    Where chance counts for nothing, nodes merge as long as there are edges inside: again and again a fair share of all
-    that have some, until each connected part is a single node.
+    Collective.
     """
-    level, values = moves.pop()
-    level = replace(level, resolution=BY_CHANCE)
-    while level.sync.total(float(look_inside(level, values).within.sum()))[0] > 0:
-        moves.append((level, values))
-        seed += 1
-        level, values = refine(moves, seed)
-    moves.append((level, nodes_of(level.graph)))
+    inner = edges_inside(level, groups).graph
+    answer = cc(inner, level.sync, prepare(inner, level.sync))
+    return levels.everywhere(level, levels.names_of(level, answer.labels["component"]))
 
 
-def look_inside(level: Level, values: Any) -> Inside:
-    """The inside of the communities with these names. Collective."""
-    groups = levels.number(level, values)
-    weights = level.xp.empty_like(level.graph.targets, np.float64)
-    within = levels.weights_inside(level, groups, weights)
-    totals = levels.get_from_owners(level, groups.names, levels.totals_of(level, groups))
-    return Inside(weights, within, totals[groups.numbers[: level.graph.num_masters]], within.copy())
+def take_along(level: Level, groups: LocalCommunities, above: Level) -> Any:
+    """The names of a level's communities at the level above, where each node is a part of one of them. Collective.
 
-
-def take_along(level: Level, values: Any, refined: Any, above: Level) -> Any:
-    """The names of a level's communities at the level above, whose nodes are the refined ones. Collective.
-
-    A community is named after the one of its nodes that has the smallest global id.
+    A community is named after the one of its nodes there that has the smallest global id.
     """
-    own, ranks, size = level.graph.num_masters, level.sync.comm.size, level.graph.num_nodes
-    keys = refined[:own] % size * ranks + refined[:own] // size
-    least = levels.least_of_members(level, levels.number(level, values), keys)
-    if above.alone and not level.alone:
-        places = level.graph.lid_map.lids(levels.of_this_rank(level, above))
-        return levels.of_all_ranks(level, (least // ranks)[places])
-    places = level.graph.lid_map.lids(above.graph.gids[: above.graph.num_masters])
-    return levels.everywhere(above, (least % ranks * size + least // ranks)[places])
+    ranks, size = level.sync.comm.size, level.graph.num_nodes
+    copied = above.alone and not level.alone
+    gids = levels.of_this_rank(level, above) if copied else above.graph.gids[: above.graph.num_masters]
+    gids = move(gids, level.graph.device)
+    there = replace(groups, numbers=take(groups.numbers, level.graph.lid_map.lids(gids)))
+    least = levels.least_of_members(level, there, gids * ranks + level.graph.rank)
+    if copied:
+        return levels.of_all_ranks(level, least // ranks)
+    return levels.everywhere(above, move(least % ranks * size + least // ranks, above.graph.device))
