@@ -18,7 +18,7 @@ from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.apps.shared.graphs.oriented import Shares, orient, return_to_masters, rows_of_others
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
-from cusp.kernels.arrays import mapped, numbers, total
+from cusp.kernels.arrays import mapped, total
 from cusp.runtime.devices import backend, xp_of
 
 
@@ -54,10 +54,9 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Share
     counts = xp.zeros(shares.begins.size if per_node else 0, np.int64)
     rows = (shares.begins, shares.ends, shares.targets)
     rest = (shares.in_begins, shares.in_ends, shares.sources, *rows, counts)
-    everyone = numbers(0, shares.begins.size, np.int32, part.device)
-    count, rounds = ops.count_triangles(everyone, *rows, *rest), 1
-    for middles, offsets, entries in rows_of_others(shares, comm):
-        count += ops.count_triangles(middles, offsets[:-1], offsets[1:], entries, *rest)
+    count, rounds = ops.count_triangles(*rows, *rest), 1
+    for others in rows_of_others(shares, comm):
+        count += ops.count_triangles(*others, *rest)
         rounds += 1
     pairs = mapped(lambda degrees: degrees * (degrees - 1) // 2, graph.degrees)
     triangles, paths = sync.total(count, total(pairs))
