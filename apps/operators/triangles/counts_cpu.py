@@ -47,20 +47,13 @@ def count_triangles(
     if left.size:
         sizes = mapped(np.subtract, take(ends, left), take(begins, left))
         hubs = min(begins.size, HUBS, int(8 * total(sizes) ** 0.5))  # so bits take no more memory than rows
-        bits = _bits_of_rows(hubs, *edges[3:])
+        bits = _bits_of_rows(np.uint64(hubs), *edges[3:])
         triangles += sum(count(_count_by_bits, row_ranges(offsets_of(sizes * sizes)), left, np.uint32(hubs), bits))
         pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[hubs:], in_begins[hubs:])))
         pieces = [(hubs + first, hubs + last) for first, last in pieces]
         triangles += sum(count(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources)))
     in_parallel(add, ranges(counts.size))
     return int(triangles)
-
-
-def _bits_of_rows(hubs: int, row_begins: np.ndarray, row_ends: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Bits of the lower nodes that the rows of so many hubs name."""
-    bits = np.zeros(int(_first_word(np.uint64(hubs))), np.uint64)
-    in_parallel(lambda *piece: _mark_bits(*piece, row_begins, row_ends, rows, bits), ranges(hubs, RANGES))
-    return bits
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -76,11 +69,13 @@ def _bit(node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _mark_bits(first, last, row_begins, row_ends, rows, bits):  # type: ignore[no-untyped-def]
-    for hub in range(np.uint64(first), np.uint64(last)):
+def _bits_of_rows(hubs, row_begins, row_ends, rows):  # type: ignore[no-untyped-def]
+    bits = np.zeros(_first_word(hubs), np.uint64)
+    for hub in range(hubs):
         begin = _first_word(hub)
         for node in rows[row_begins[hub] : row_ends[hub]]:
             bits[begin + (node >> np.uint64(6))] |= _bit(node)
+    return bits
 
 
 @njit(cache=True, nogil=True)

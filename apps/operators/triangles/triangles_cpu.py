@@ -27,9 +27,9 @@ def split_rows(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, in
 def _split_some(first, last, offsets, targets, splits):  # type: ignore[no-untyped-def]
     work = np.uint64(0)
     for row in range(np.uint64(first), np.uint64(last)):
-        begin = offsets[row]
-        splits[row] = first_from(targets, begin, offsets[row + np.uint64(1)], row)
-        work += (splits[row] - begin) ** 2
+        splits[row] = first_from(targets, offsets[row], offsets[row + np.uint64(1)], row)
+        below = splits[row] - offsets[row]
+        work += below * below
     return np.int64(work)
 
 
