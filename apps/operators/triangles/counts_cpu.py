@@ -21,9 +21,10 @@ def count_triangles(
 ) -> int:  # fmt: skip
     """Of a u whose row is short, nodes are searched for in the rows of its v.
 
-    For the others, rows of hubs, whose numbers are low, become bits, as does one row of a u at a time: so 64 nodes are
-    looked up at once. The row of any other v is marked once for all its u. A thread has marks and counts of its own;
-    those are whole numbers, whose sum is the same in any order.
+    For the others, rows of hubs, whose numbers are low, become bits (as in LOTUS, by Koohi Esfahani, Kilpatrick and
+    Vandierendonck, PPoPP 2022), and so does one row of a u at a time: 64 nodes are looked up at once. The row of any
+    other v is marked once for all its u. A thread has marks and counts of its own; those are whole numbers, whose sum
+    is the same in any order.
     """
     edges = unsigned(begins, ends, targets, row_begins, row_ends, rows)
     own = [(np.zeros(begins.size, np.uint8), np.zeros_like(counts)) for _ in range(num_threads())]
