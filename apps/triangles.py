@@ -10,6 +10,7 @@
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from cusp.apps.operators.triangles.interfaces import Triangles
 from cusp.apps.shared.graphs.oriented import Shares, orient, return_to_masters, rows_of_others
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
-from cusp.kernels.arrays import mapped, numbers, total
+from cusp.kernels.arrays import mapped, total_of
 from cusp.runtime.devices import backend, xp_of
 
 
@@ -54,20 +55,23 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Share
     counts = xp.zeros(shares.begins.size if per_node else 0, np.int64)
     rows = (shares.begins, shares.ends, shares.targets)
     rest = (shares.in_begins, shares.in_ends, shares.sources, *rows, counts)
-    everyone = numbers(0, shares.begins.size, np.int32, part.device)
-    count, rounds = ops.count_triangles(everyone, *rows, *rest), 1
-    for middles, offsets, entries in rows_of_others(shares, comm):
-        count += ops.count_triangles(middles, offsets[:-1], offsets[1:], entries, *rest)
+    count, rounds = ops.count_triangles(*rows, *rest), 1
+    for others in rows_of_others(shares, comm):
+        count += ops.count_triangles(*others, *rest)
         rounds += 1
-    pairs = mapped(lambda degrees: degrees * (degrees - 1) // 2, graph.degrees)
-    triangles, paths = sync.total(count, total(pairs))
+    triangles, paths = sync.total(count, total_of(_pairs, graph.degrees))
     figures = {"triangles": triangles, "transitivity": 3 * triangles / paths if paths else 0.0}
     if not per_node:
         return Answer({}, None, rounds, figures)
     at_node = return_to_masters(shares, counts, comm)
-    clustering = at_node / xp.maximum(pairs, 1)
+    clustering = at_node / xp.maximum(mapped(_pairs, graph.degrees), 1)
     figures["average_clustering"] = sync.total(float(clustering.sum()))[0] / part.num_nodes
     return Answer({"node_triangles": at_node, "clustering": clustering}, None, rounds, figures)
+
+
+def _pairs(degrees: Any) -> Any:
+    """How many pairs of neighbours nodes have."""
+    return degrees * (degrees - 1) >> 1
 
 
 def _per_node(options: argparse.Namespace) -> bool:

@@ -149,6 +149,13 @@ def runs_of_rows(sizes: Any, capacity: int) -> list[slice]:
     return cuts
 
 
+def total_of(function: Callable[..., Any], values: Any) -> int:
+    """:func:`total` of ``function`` of an array, entry by entry, of which a CPU stores only a few at a time."""
+    if device_of(values) == "gpu":
+        return total(function(values))
+    return sum(in_parallel(lambda first, last: total(function(values[first:last])), _pieces(values)))
+
+
 def total(values: Any) -> int:
     """The sum of whole numbers of any type, or how many entries of a mask are true; exact below 2**63.
 

@@ -71,9 +71,9 @@ def num_threads() -> int:
     return int(text)
 
 
-def ranges(size: int) -> list[Range]:
+def ranges(size: int, each: int = ALIKE) -> list[Range]:
     """Cut ``size`` entries into ranges of about the same size, for :func:`in_parallel`; there is at least one."""
-    return cut(size, _pieces(size, ALIKE))
+    return cut(size, _pieces(size, each))
 
 
 def cut(size: int, number: int) -> list[Range]:

@@ -27,8 +27,8 @@ class Triangles(Protocol):
             then id.
         """
 
-    def lower_rows(self, offsets: Array, splits: Array, targets: Array) -> tuple[Array, Array]:
-        """Offsets and targets of the rows up to their splits, one after the other."""
+    def lower_rows(self, offsets: Array, splits: Array, targets: Array) -> tuple[Array, Array, Array]:
+        """Begins, ends and targets of the rows up to their splits; the targets may be those given."""
 
     def orient(
         self, rows: Array, begins: Array, ends: Array, targets: Array, places: Array, in_order: bool = False
@@ -51,13 +51,14 @@ class Triangles(Protocol):
         """
 
     def count_triangles(
-        self, middles: Array, row_begins: Array, row_ends: Array, rows: Array, in_begins: Array, in_ends: Array,
-        sources: Array, begins: Array, ends: Array, targets: Array, counts: Array,
+        self, row_begins: Array, row_ends: Array, rows: Array, in_begins: Array, in_ends: Array, sources: Array,
+        begins: Array, ends: Array, targets: Array, counts: Array,
     ) -> int:  # fmt: skip
-        """Triangles u > v > w with v among ``middles``: for each u -> v, how many w < v of u's row are in v's row.
+        """Triangles u > v > w: for each u -> v, how many w < v of u's row are in v's row.
 
-        Row i of ``rows`` is that of ``middles[i]``, row u of ``targets`` that of u; all ascend and name lower nodes. If
-        ``counts`` is not empty, each triangle is added to its three nodes there.
+        Row v is ``rows[row_begins[v] : row_ends[v]]``, row u ``targets[begins[u] : ends[u]]``, and the u of v are
+        ``sources[in_begins[v] : in_ends[v]]``; all ascend, and the rows name lower nodes. If ``counts`` is not empty,
+        each triangle is added to its three nodes there.
         """
 
     def count_common(

@@ -93,9 +93,9 @@ extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* be
 constexpr int MARKED = 32 * WORDS, USERS = 256;
 
 extern "C" __global__ void __launch_bounds__(256)
-count_triangles(const i64* marked, const i64* items, i64 size, const int* middles, const i64* row_begins,
-                const i64* row_ends, const int* rows, const i64* in_begins, const i64* in_ends, const int* sources,
-                const i64* begins, const i64* ends, const int* targets, i64 per_node, u64* counts, u64* sums) {
+count_triangles(const i64* marked, const i64* items, i64 size, const i64* row_begins, const i64* row_ends,
+                const int* rows, const i64* in_begins, const i64* in_ends, const int* sources, const i64* begins,
+                const i64* ends, const int* targets, i64 per_node, u64* counts, u64* sums) {
   __shared__ unsigned marks[WORDS];
   __shared__ i64 item, slot;
   for (int word = threadIdx.x; word < WORDS; word += blockDim.x) marks[word] = 0;
@@ -111,11 +111,11 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
     }
     __syncthreads();
     if (item >= items[size]) break;
-    i64 row = marked[slot], row_begin = row_begins[row], row_end = row_ends[row];
+    int middle = (int)marked[slot];
+    i64 row_begin = row_begins[middle], row_end = row_ends[middle];
     i64 far = rows[row_end - 1] < MARKED ? row_end : lower_bound(rows, row_begin, row_end, MARKED);
     for (i64 i = row_begin + threadIdx.x; i < far; i += blockDim.x) atomicOr(&marks[rows[i] >> 5], 1u << (rows[i] & 31));
     __syncthreads();
-    int middle = middles[row];
     i64 first = in_begins[middle] + (item - items[slot]) * USERS, last = min(first + USERS, in_ends[middle]);
     i64 at_middle = 0;
     for (i64 i = first + threadIdx.x / 32; i < last; i += blockDim.x / 32) {

@@ -24,11 +24,11 @@ def split_rows(offsets: Any, targets: Any) -> tuple[Any, int, int]:
     return splits, *(int(work) for work in sums.get())
 
 
-def lower_rows(offsets: Any, splits: Any, targets: Any) -> tuple[Any, Any]:
+def lower_rows(offsets: Any, splits: Any, targets: Any) -> tuple[Any, Any, Any]:
     begins = offsets_of(splits - offsets[:-1])
     lower, threads = cp.empty(int(begins[-1]), np.int32), min(32 * splits.size, many_threads())
     _kernels(np.uint32).copy_lower(threads, offsets, splits.size, targets, begins, lower)
-    return begins, lower
+    return begins[:-1], begins[1:], lower
 
 
 def orient(rows: Any, begins: Any, ends: Any, targets: Any, places: Any, in_order: bool = False) -> tuple[Any, Any]:
@@ -43,17 +43,17 @@ def orient(rows: Any, begins: Any, ends: Any, targets: Any, places: Any, in_orde
 
 
 def count_triangles(
-    middles: Any, row_begins: Any, row_ends: Any, rows: Any, in_begins: Any, in_ends: Any, sources: Any, begins: Any,
-    ends: Any, targets: Any, counts: Any,
+    row_begins: Any, row_ends: Any, rows: Any, in_begins: Any, in_ends: Any, sources: Any, begins: Any, ends: Any,
+    targets: Any, counts: Any,
 ) -> int:  # fmt: skip
-    users = in_ends[middles] - in_begins[middles]
+    users = in_ends - in_begins
     marked = cp.flatnonzero((users > 0) & (row_ends > row_begins))
     items = cp.zeros(marked.size + 1, np.int64)  # of work: a row to mark with some of its users
     cp.cumsum((users[marked] + (USERS - 1)) // USERS, out=items[1:])
     sums = cp.zeros(2, np.uint64)
     _kernels(np.uint32).count_triangles(
-        many_threads(), marked, items, marked.size, middles, row_begins, row_ends, rows, in_begins, in_ends, sources,
-        begins, ends, targets, int(counts.size > 0), counts, sums,
+        many_threads(), marked, items, marked.size, row_begins, row_ends, rows, in_begins, in_ends, sources, begins,
+        ends, targets, int(counts.size > 0), counts, sums,
     )  # fmt: skip
     return int(sums[1])
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cusp.apps.operators.triangles.counts_cpu import first_from
 from cusp.apps.operators.triangles.interfaces import EdgeRows
 from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.atomics import atomic_add
@@ -54,7 +55,7 @@ def _remove(turn, places, highs, lows, rows, own, table, marks):  # type: ignore
                     if marks[node] == 0:
                         continue
                 else:
-                    found = _first_from(own.targets, begin, end, node)
+                    found = first_from(own.targets, begin, end, node)
                     if found == end or own.targets[found] != node:
                         continue
                 to_high, to_low = own.edges[found], table.edges[entry]
@@ -94,15 +95,3 @@ def _lose_one(rows, edge):  # type: ignore[no-untyped-def]
     atomic_add(rows.support, edge, np.int32(-1))
     if not get_bit(rows.updated, edge):
         set_bit_atomic(rows.updated, edge)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _first_from(values, begin, end, value):  # type: ignore[no-untyped-def]
-    """The first place from ``begin`` to ``end`` of ascending values that is not below ``value``."""
-    while begin < end:
-        middle = (begin + end) >> np.uint64(1)
-        if values[middle] < value:
-            begin = middle + np.uint64(1)
-        else:
-            end = middle
-    return begin

@@ -72,9 +72,8 @@ def orient(graph: Partition, sync: Sync) -> Shares:
         ops = backend(Triangles, graph.device)
         splits, work, least = ops.split_rows(graph.offsets, graph.targets)
         if work <= ENOUGH * least:
-            offsets, targets = ops.lower_rows(graph.offsets, splits, graph.targets)
-            rows, in_rows = (offsets[:-1], offsets[1:], targets), (splits, graph.offsets[1:], graph.targets)
-            return Shares(graph, None, None, *rows, *in_rows, [], None)
+            rows = ops.lower_rows(graph.offsets, splits, graph.targets)
+            return Shares(graph, None, None, *rows, splits, graph.offsets[1:], graph.targets, [], None)
     return share_out(graph, place_by_degree(graph, sync), sync.comm)
 
 
@@ -145,8 +144,8 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm) -> Iterator[tuple[Any, A
 
     Yields
     ------
-    numbers, offsets, entries : (rows,) int32, (rows + 1,) int64, (entries,) int32
-        The row of ``numbers[i]`` is ``entries[offsets[i] : offsets[i + 1]]``, ascending.
+    begins, ends, entries : (numbers,) int64, the same, (entries,) int32
+        The row of number n is ``entries[begins[n] : ends[n]]``, ascending; those that did not come are empty.
     """
     if shares.places is None:
         return
@@ -168,7 +167,9 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm) -> Iterator[tuple[Any, A
         begin += [came.size for came in sizes]
         kept = entries >= 0
         offsets = offsets_of(kept)[offsets_of(xp.concatenate(sizes))]
-        yield numbers, offsets, entries[kept]
+        row_begins, row_ends = xp.zeros((2, shares.places.size), np.int64)
+        row_begins[numbers], row_ends[numbers] = offsets[:-1], offsets[1:]
+        yield row_begins, row_ends, entries[kept]
 
 
 def return_to_masters(shares: Shares, values: Any, comm: MPI.Intracomm) -> Any:

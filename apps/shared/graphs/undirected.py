@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators.interfaces import Undirected
-from cusp.kernels.arrays import offsets_of, sizes_of
+from cusp.kernels.arrays import filled_rows, offsets_of, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap, map_lids, order_of_masters
 from cusp.partition import Partition, transpose
@@ -198,7 +198,7 @@ def _partition_of(
     xp, own = xp_of(part.device), part.num_masters
     degrees = sizes_of(offsets[: own + 1])
     has_in = xp.ones(gids.size, np.bool_)
-    has_in[:own] = degrees > 0
+    has_in[:own] = filled_rows(offsets[: own + 1])
     if gids.size > own:
         filled = xp.flatnonzero(has_in[:own])
         has_in[filled] = targets[offsets[filled]] < own  # rows ascend, so masters come first
