@@ -13,7 +13,7 @@ from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.lid_map import map_lids
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
-ON_HOST = 1 << 17  # edges up to which a core does all of a level while a GPU's kernels are still being called
+ON_HOST = 1 << 16  # nodes and edges up to which a core is done with a level while a GPU's kernels are still being called
 
 
 def edges_inside(level: Level, groups: LocalCommunities) -> Level:
@@ -56,7 +56,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
 
 def _placed(level: Level) -> Level:
     """A level that is too small for a GPU in the memory of the host, where those above it stay; others as they are."""
-    if not level.alone or level.graph.targets.size > min(level.most, ON_HOST):
+    if not level.alone or level.graph.num_masters + level.graph.targets.size > min(level.most, ON_HOST):
         return level
     graph = level.graph.on("cpu")
     loops, strengths, names = (move(each, "cpu") for each in (level.loops, level.strengths, level.names))
