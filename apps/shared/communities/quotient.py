@@ -13,7 +13,7 @@ from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.lid_map import map_lids
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
-ON_HOST = 1 << 16  # nodes and edges up to which a core is done with a level while a GPU's kernels are still being called
+ON_HOST = 1 << 16  # nodes and edges up to which a core needs no longer for a level than a GPU's kernels to be called
 
 
 def edges_inside(level: Level, groups: LocalCommunities) -> Level:
