@@ -89,6 +89,7 @@ def test_total_is_exact(dtype, size):
     values = np.random.default_rng(size).integers(least, 2 if dtype is bool else 100, size).astype(dtype)
     assert arrays.total(move(values, parts.WANTED)) == sum(values.tolist())
     assert arrays.total(move(values, parts.WANTED)[::3]) == sum(values[::3].tolist())
+    assert arrays.total_of(lambda some: some != 0, move(values, parts.WANTED)) == np.count_nonzero(values)
 
 
 def test_total_of_large_numbers():

@@ -45,14 +45,14 @@ def count_triangles(
 
     short = count(_count_short, ranges(begins.size, RANGES))
     triangles, left = sum(found for found, _ in short), np.concatenate([users for _, users in short])
-    if left.size:
-        sizes = mapped(np.subtract, take(ends, left), take(begins, left))
-        hubs = min(begins.size, HUBS, int(8 * total(sizes) ** 0.5))  # so bits take no more memory than rows
-        bits = _bits_of_rows(np.uint64(hubs), *edges[3:])
-        triangles += sum(count(_count_by_bits, row_ranges(offsets_of(sizes * sizes)), left, np.uint32(hubs), bits))
-        pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[hubs:], in_begins[hubs:])))
-        pieces = [(hubs + first, hubs + last) for first, last in pieces]
-        triangles += sum(count(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources)))
+    sizes = mapped(np.subtract, take(ends, left), take(begins, left))
+    hubs = min(begins.size, HUBS, int(8 * total(sizes) ** 0.5))  # so bits take no more memory than rows
+    bits = _bits_of_rows(np.uint64(hubs), *edges[3:])
+    triangles += sum(count(_count_by_bits, row_ranges(offsets_of(sizes * sizes)), left, np.uint32(hubs), bits))
+    begin = hubs if left.size else begins.size  # then no rows are marked, but a rehearsal loads the code
+    pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[begin:], in_begins[begin:])))
+    pieces = [(begin + first, begin + last) for first, last in pieces]
+    triangles += sum(count(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources)))
     in_parallel(add, ranges(counts.size))
     return int(triangles)
 

@@ -17,10 +17,10 @@ def split_rows(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, in
     """Where degrees descend, all targets below a row are before it by degree, and nothing is looked up."""
     pieces, splits = row_ranges(offsets), np.empty(offsets.size - 1, np.int64)
     works = in_parallel(lambda a, b: _split_some(a, b, *unsigned(offsets, targets, splits)), pieces)
-    work = least = sum(works)
-    if not all(in_parallel(lambda a, b: _degrees_descend(offsets[max(a - 1, 0) : b + 1]), pieces)):
-        least = sum(in_parallel(lambda a, b: _work_by_degree(a, b, offsets, targets), pieces))
-    return splits, work, least
+    descend = all(in_parallel(lambda a, b: _degrees_descend(offsets[max(a - 1, 0) : b + 1]), pieces))
+    rest = [(0, 0)] if descend else pieces  # no rows: a rehearsal loads the code
+    least = sum(in_parallel(lambda a, b: _work_by_degree(a, b, offsets, targets), rest))
+    return splits, sum(works), sum(works) if descend else least
 
 
 @njit(cache=True, nogil=True)
