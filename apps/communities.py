@@ -92,16 +92,16 @@ def louvain(
     while True:
         _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
-        down = climb.down or climb.reached < climb.start + LEAST_GAIN
-        if down and (climb.down or not refines):
+        at_top = climb.reached < climb.start + LEAST_GAIN
+        if climb.down or (at_top and not refines):
             break
-        if down:
+        if at_top:
             level, names, moves = first, kept.come_down(moves, level, climb.best), []
         elif refines:
             level, names = refine(moves, level, climb.best, seed + sweeps)
         else:
             level, names = kept.go_up(moves, level, climb.best.of_proxies), None
-        climb = kept.begin(level, names, climb, int(down))
+        climb = kept.begin(level, names, climb, int(at_top))
     return take_apart(level, climb.best) if refines else kept.come_down(moves, level, climb.best), sweeps
 
 

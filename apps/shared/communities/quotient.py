@@ -53,13 +53,11 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
 
 def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, Any]:
     """Offsets, targets and weights of rows that are numbered as communities; those that stay here come first."""
-    xp, offsets, weights = xp_of(whole.device), whole.offsets, whole.weights
-    lids = whole.lid_map.lids(groups.names % whole.num_nodes)
+    xp, offsets, lids = xp_of(whole.device), whole.offsets, whole.lid_map.lids(groups.names % whole.num_nodes)
     own = xp.searchsorted(groups.names // whole.num_nodes, xp.arange(whole.rank, whole.rank + 2))
     begin, end = to_host(offsets[own]).tolist()
-    ends, weights = (
-        xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in (lids[whole.targets], weights)
-    )
+    edges: tuple[Any, Any] = lids[whole.targets], whole.weights
+    ends, weights = (xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in edges)
     sizes = xp.zeros(whole.gids.size, np.int64)
     sizes[lids] = sizes_of(offsets)
     return offsets_of(sizes), ends, weights
