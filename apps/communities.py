@@ -30,7 +30,6 @@ from cusp.program.cli import between
 
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
 LEAST_SHARE = 0.05  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
-LEAST_AGAIN = 0.005  # of modularity, gained by single nodes at the end of a climb: then Leiden climbs again
 MOST_SWEEPS = 100
 LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
@@ -93,25 +92,25 @@ def louvain(
     while True:
         _move(climb, seed + sweeps, keep)
         sweeps += climb.sweeps
-        moves.append((level, climb.best))
-        least = max(LEAST_GAIN, LEAST_AGAIN * climb.reached) if climb.down else LEAST_GAIN
-        if climb.reached >= climb.start + least:
-            level, names = refine(moves, seed + sweeps) if refines else (kept.go_up(moves), None)
-            climb = kept.begin(level, names, climb)
-        elif not climb.down and refines:
-            level, names, moves = first, kept.come_down(moves), []
-            climb = kept.begin(level, names, climb, down=1)
-        else:
+        at_top = climb.reached < climb.start + LEAST_GAIN
+        if climb.down or (at_top and not refines):
             break
-    return take_apart(level, climb.best) if refines else kept.come_down(moves), sweeps
+        if at_top:
+            level, names, moves = first, kept.come_down(moves, level, climb.best), []
+        elif refines:
+            level, names = refine(moves, level, climb.best, seed + sweeps)
+        else:
+            level, names = kept.go_up(moves, level, climb.best.of_proxies), None
+        climb = kept.begin(level, names, climb, int(at_top))
+    return take_apart(level, climb.best) if refines else kept.come_down(moves, level, climb.best), sweeps
 
 
 def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Any, int]:
-    """Louvain in which refined communities move as nodes, and in the end those of the graph. Collective.
+    """Louvain in which refined communities move as nodes, and in the end those of the graph once more. Collective.
 
-    Traag, Waltman and van Eck, Scientific Reports 9, 2019. Nodes are merged where modularity grows most, not at random.
-    In place of a second climb, single nodes move once more, which gains nearly as much; then what is not connected is
-    taken apart.
+    Traag, Waltman and van Eck, Scientific Reports 9, 2019. Nodes merge where modularity grows most, not at random; that
+    the weight between them is not below chance follows, so nothing else is asked of them. There is one climb: moves of
+    single nodes after it gain most of what a second one does. What is not connected then is taken apart.
     """
     return louvain(level, seed, checkpoint, refines=True)
 

@@ -32,7 +32,7 @@ CASES = {  # app, graph, options, and the checkpoint after which it is interrupt
     "louvain, first level": (communities.APP, GRAPH, [], 2),
     "louvain, third level": (communities.APP, CIRCLE, [], 5),
     "leiden, third level": (communities.APP, CIRCLE, ["--algorithm", "leiden", "--resolution", "0.5"], 5),
-    "leiden, second climb": (communities.APP, CIRCLE, ["--algorithm", "leiden"], 9),
+    "leiden, single nodes in the end": (communities.APP, CIRCLE, ["--algorithm", "leiden"], 8),
     "label propagation": (communities.APP, GRAPH, ["--algorithm", "label-propagation"], 1),
     "betweenness by level": (betweenness.APP, GRAPH, ["--sources", "20", "--policy", "cvc"], 6),
     "closeness": (closeness.APP, GRAPH, ["--policy", "cvc"], 1),

@@ -126,7 +126,7 @@ def test_leiden(comm):
         assert connected_components(links, directed=False)[0] == found.communities
         theirs = oracle.community_leiden("modularity", resolution=resolution)
         shares.append(found.modularity / oracle.modularity(theirs, resolution=resolution))
-    assert np.mean(shares) > 0.98
+    assert np.mean(shares) > 0.97
 
 
 @pytest.mark.mpi

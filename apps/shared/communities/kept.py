@@ -67,15 +67,15 @@ def begin(level: Level, values: Any = None, before: Climb | None = None, down: i
     return Climb(moving, moving.now, moving.inside, reached, reached, down)
 
 
-def go_up(moves: Moves) -> Level:
-    """The level whose nodes are the last communities. Collective."""
-    level, groups = moves.pop()
-    moves.append((level, number(level, groups.of_proxies)))
+def go_up(moves: Moves, level: Level, values: Any) -> Level:
+    """The level whose nodes are the communities with these names, which are the next of the moves. Collective."""
+    moves.append((level, number(level, values)))
     return quotient(*moves[-1])
 
 
-def come_down(moves: Moves) -> Any:
-    """(proxies,) names of the communities that nodes of the first level have come to. Collective."""
+def come_down(moves: Moves, level: Level, groups: LocalCommunities) -> Any:
+    """(proxies,) names of the communities that nodes of the first level have come to, by these moves. Collective."""
+    moves = [*moves, (level, groups)]
     return everywhere(moves[0][0], compose(moves))
 
 
@@ -112,8 +112,7 @@ def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, C
     """
     level, moves = first, list[tuple[Level, LocalCommunities]]()
     if checkpoint.fact("joined", int):
-        moves = [(first, number(first, take_up(checkpoint, first, first, "joined")))]
-        level = quotient(*moves[0])
+        level = go_up(moves, first, take_up(checkpoint, first, first, "joined"))
     now, best = (take_up(checkpoint, first, level, name) for name in ("now", "best"))
     reals, whole = (checkpoint.fact(name) for name in REALS), (checkpoint.fact(name, int) for name in WHOLE)
     moving = begin_to_move(level, now, flags(checkpoint, first, level))

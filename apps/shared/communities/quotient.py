@@ -65,12 +65,11 @@ def _placed(level: Level) -> Level:
 
 def _rows_by_lid(whole: Partition, groups: LocalCommunities) -> tuple[Any, Any, Any]:
     """Offsets, targets and weights of rows that are numbered as communities; those that stay here come first."""
-    xp, offsets, weights = xp_of(whole.device), whole.offsets, whole.weights
-    lids = whole.lid_map.lids(groups.names % whole.num_nodes)
+    xp, offsets, lids = xp_of(whole.device), whole.offsets, whole.lid_map.lids(groups.names % whole.num_nodes)
     own = xp.searchsorted(groups.names // whole.num_nodes, xp.arange(whole.rank, whole.rank + 2))
     begin, end = to_host(offsets[own]).tolist()
-    values = lids[whole.targets], weights
-    ends, weights = (xp.concatenate([each[begin:end], each[:begin], each[end:]]) for each in values)  # type: ignore[index]
+    edges: tuple[Any, Any] = lids[whole.targets], whole.weights
+    ends, weights = (xp.concatenate([some[begin:end], some[:begin], some[end:]]) for some in edges)
     sizes = xp.zeros(whole.gids.size, np.int64)
     sizes[lids] = sizes_of(offsets)
     return offsets_of(sizes), ends, weights

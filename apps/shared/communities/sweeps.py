@@ -32,16 +32,14 @@ def sweep_once(moving: Moving, seed: int) -> int:
     return moved
 
 
-def refine(moves: Moves, seed: int) -> tuple[Level, Any]:
-    """Put refined communities in the place of the last ones; the level above, and the names of these there. Collective.
+def refine(moves: Moves, level: Level, groups: LocalCommunities, seed: int) -> tuple[Level, Any]:
+    """Refined communities are the next of the moves; the level above, and the names of these groups there. Collective.
 
-    Nodes merge that an edge inside of a community connects, wherever modularity grows most.
+    Nodes merge that an edge inside of a group connects, wherever modularity grows most.
     """
-    level, groups = moves.pop()
     refined = begin(edges_inside(level, groups), refines=True)
     sweep_once(refined, seed + APART)
-    moves.append((level, refined.groups))
-    above = go_up(moves)
+    above = go_up(moves, level, refined.groups.of_proxies)
     return above, take_along(level, groups, above)
 
 
