@@ -110,7 +110,7 @@ FAR = 10**6
 @pytest.mark.mpi
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("steps", [1, None] if parts.WANTED == "gpu" else [None])
-@pytest.mark.parametrize("width, end", [(7, "dst"), (80, "dst"), (30, "src")])
+@pytest.mark.parametrize("width, end", parts.share([(7, "dst"), (80, "dst"), (30, "src")]))
 def test_edge_operator(comm, shared_tmp, monkeypatch, width, end, steps, seed):
     """Operators of users, whose rounds a GPU runs in one go; with few of them at once, too."""
     choose_order(monkeypatch, seed)
