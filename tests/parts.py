@@ -72,8 +72,8 @@ def share(cases: Iterable[Any]) -> list[Any]:
     return list(cases)[SIZE - 2 :: 3] if 2 <= SIZE <= 4 else list(cases)
 
 
-# Each hard graph with one policy, and the graph that has most with all, for what is made of passes and syncs: BFS and
-# SSSP try these at each number of ranks. On a GPU, where not every number of ranks is tried, nothing is shared.
+# Each hard graph with one policy, and the graph that has most with all, for what is made of passes and syncs, as BFS
+# and SSSP are, which try PAIRS. On a GPU, where not every number of ranks is tried, nothing is shared.
 ONCE = list(zip(HARD, SOME * 9))
 if WANTED == "cpu":
     ONCE = sorted({*zip(share(HARD), SOME * 9), *(("random", policy) for policy in (*share(PLAIN), *ON_GRIDS))})
