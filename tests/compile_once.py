@@ -8,8 +8,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import runpy
-import sys
 import threading
 import time
 from typing import Any
@@ -63,10 +61,3 @@ def compile_and_release(dispatcher: Dispatcher, types: Any) -> Any:
     finally:
         while len(held) > before:
             os.close(held.pop())
-
-
-if __name__ == "__main__":  # with a module and its arguments: as python -m
-    install()
-    sys.argv.pop(0)
-    sys.path[0] = os.getcwd()
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -26,12 +26,9 @@ def mpirun(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``mpirun -n n python args...`` in the repository (or ``cwd``) and return its outcome and output.
 
-    With ``launcher=False`` and n = 1: ``python args...`` as a user types it. Of several ranks of a module (``-m``), one
-    compiles what all need.
+    With ``launcher=False`` and n = 1: ``python args...`` as a user types it.
     """
     texts = [str(argument) for argument in args]
-    if n > 1 and texts[0] == "-m":
-        texts[0] = str(ROOT / "tests" / "compile_once.py")
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     done = launcher_of.run(n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher)
     done.stdout, done.stderr = (OF_LAUNCHERS.sub("", text) for text in (done.stdout, done.stderr))
