@@ -11,7 +11,7 @@ RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 BY_CPU := $(foreach what,card bursts partition_gpu ladder peers priority trace build_gpu gpu translate_rules own_algorithm limits arrays,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
-.PHONY: run test check gpu-check bench clean
+.PHONY: run test check one-rank types gpu-check bench clean
 
 run: $(STAMP)  ## breadth-first search on 4 ranks
 	@echo '$(RUN)'
@@ -23,9 +23,15 @@ test: $(DEV)  ## every test at 1, 2, 3 and 4 ranks
 check: $(DEV)  ## lint, format, types, all but slow tests at 1 and 2 ranks, and the GPU code, run by a CPU, at 1 and 2
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m scripts.test --ranks 1,2 -m 'not slow'
+	$(MAKE) --jobs=2 one-rank types
+	$(BIN)/python -m scripts.test --ranks 2 -m 'not slow'
 	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 -m 'not slow' $(BY_CPU)
+
+one-rank:
+	$(BIN)/python -m scripts.test --ranks 1 -m 'not slow'
+
+types:
+	$(BIN)/mypy
 
 gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy
 	@$(GPU_PYTHON) -c 'import cusp.runtime.devices as devices; exit(devices._use_gpu(0)[1])'

@@ -50,8 +50,9 @@ FEW = {1: ("random",), 2: ("loops_and_doubles", "random"), 3: ("loops_and_double
     SIZE, ("three_nodes", "random")
 )
 PAIRS = [(graph, policy) for policy in POLICIES for graph in (HARD if policy in CORE else FEW)]
-SOME = ("oec", "iec", "cvc", *(f"cvc-{rows}x{columns}" for rows, columns in GRIDS), "hvc-2", "mixed", "one_rank", "fec")
-SOME = ("oec", "cvc", "fec") if SIZE == 1 else SOME
+PLAIN = ("oec", "cvc", "fec") if SIZE == 1 else ("oec", "iec", "cvc", "hvc-2", "mixed", "one_rank", "fec")
+ON_GRIDS = tuple(f"cvc-{rows}x{columns}" for rows, columns in GRIDS if SIZE > 1)
+SOME = PLAIN + ON_GRIDS
 
 
 def user_file(text: str, name: str = "mine.py") -> str:
@@ -71,10 +72,11 @@ def share(cases: Iterable[Any]) -> list[Any]:
     return list(cases)[SIZE - 2 :: 3] if 2 <= SIZE <= 4 else list(cases)
 
 
-# Each hard graph with one policy, and the graph that has most with all.
+# Each hard graph with one policy, and the graph that has most with all, for what is made of passes and syncs, as BFS
+# and SSSP are, which try PAIRS. On a GPU, where not every number of ranks is tried, nothing is shared.
 ONCE = list(zip(HARD, SOME * 9))
 if WANTED == "cpu":
-    ONCE = sorted({*ONCE, *(("random", policy) for policy in SOME)})
+    ONCE = sorted({*zip(share(HARD), SOME * 9), *(("random", policy) for policy in (*share(PLAIN), *ON_GRIDS))})
 
 
 def policy_of(name: str) -> Policy:

@@ -80,7 +80,7 @@ def compare(part: Any, links: np.ndarray, **options: Any) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("name", "policy"), parts.share(parts.ONCE))
+@pytest.mark.parametrize(("name", "policy"), parts.ONCE)
 def test_hard_graphs(comm, shared_tmp, name, policy):
     """By weight and without weights; loops and parallel edges count."""
     graph = graphs.HARD[name]()

@@ -28,7 +28,7 @@ def run(app: App, part, source: int, comm, start: Former | None = None, **more):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("name", "policy"), parts.share(parts.ONCE))
+@pytest.mark.parametrize(("name", "policy"), parts.ONCE)
 def test_the_answer_is_that_of_a_run_from_the_start(comm, shared_tmp, name, policy):
     """From a file, on a graph with more nodes and more edges; PageRank as exactly as asked for."""
     graph = graphs.HARD[name]()

@@ -13,7 +13,6 @@ import graphs
 import numpy as np
 import parts
 import pytest
-from scipy.stats import chi2_contingency
 
 from cusp.apps.shared.learning.pyg_folders import write_pyg
 from cusp.apps.shared.learning.sampler import Sampler
@@ -159,6 +158,8 @@ def test_beside_pyg(comm):
 
 def alike(ours: list[Any], theirs: list[Any]) -> float:
     """How likely two lists of outcomes are if both are drawn from the same distribution: the test of homogeneity."""
+    from scipy.stats import chi2_contingency  # takes a second to load, and few processes of the tests need it
+
     counts = [Counter(ours), Counter(theirs)]
     often = [value for value, count in sum(counts, Counter()).items() if count >= 20]
     table = [[count[value] for value in often] for count in counts]

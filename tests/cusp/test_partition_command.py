@@ -1,6 +1,7 @@
 """python -m cusp: the table, figures, exports, comparisons and templates (cusp/__main__.py)."""
 
 import json
+from itertools import product
 
 import graphs
 import numpy as np
@@ -23,14 +24,11 @@ from cusp.program.compare import comparison_table
 
 SIZE = ranks.COMM.size
 NAMES = ["oec", "iec", "cvc", "hvc", "fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d"]
+CASES = [*product(["random"], NAMES), *product(["hub", "loops_and_doubles", "no_edges"], ["cvc", "svc", "hdrf"])]
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    ("name", "policy"),
-    [("random", policy) for policy in NAMES]
-    + [(name, policy) for name in ("hub", "loops_and_doubles", "no_edges") for policy in ("cvc", "svc", "hdrf")],
-)
+@pytest.mark.parametrize(("name", "policy"), parts.share(CASES))
 def test_estimate_is_what_is_built(comm, shared_tmp, name, policy):
     """All figures of a comparison equal those of the partition itself."""
     graph = graphs.HARD[name]()
