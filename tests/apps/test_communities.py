@@ -115,8 +115,8 @@ def test_modularity(comm, shared_tmp, algorithm):
 def test_leiden(comm):
     """No community is disconnected, at any resolution, and modularity is near igraph's."""
     igraph = pytest.importorskip("igraph")
-    shares = []
-    for seed in range(6 if parts.DEVICE == "cpu" else 1):
+    shares, all_on_cpus = [], comm.allreduce(parts.DEVICE == "cpu", ranks.MPI.LAND)
+    for seed in range(6 if all_on_cpus else 1):
         made = networkx.gnm_random_graph(150, 210 + 60 * seed, seed=seed)
         edges, oracle, resolution = np.array(made.edges), igraph.Graph.from_networkx(made), [1.0, 0.3, 4.0][seed % 3]
         graph = partition_graph((edges[:, 0], edges[:, 1]), num_nodes=150, device=parts.DEVICE)
@@ -188,7 +188,8 @@ def test_any_ranks_agree(comm, shared_tmp, monkeypatch, algorithm, floats):
     expected = communities(alone, parts.Sync(plan, ranks.MPI.COMM_SELF), algorithm).on_host()
     by_gid = np.empty(graph.num_nodes, np.int64)
     by_gid[alone.gids] = expected.labels["community"]
-    for policy, most in [("oec", 0), ("mixed", 1000), ("cvc", 1 << 20)][: 3 if parts.DEVICE == "cpu" else 2]:
+    ways = [("oec", 0), ("mixed", 1000), ("cvc", 1 << 20)]
+    for policy, most in ways[: 3 if comm.allreduce(parts.DEVICE == "cpu", ranks.MPI.LAND) else 2]:
         monkeypatch.setattr("cusp.apps.communities.SMALL", most)
         part = parts.partition_graph(path, parts.policy_of(policy), comm)
         answer = communities(part, parts.make_sync(part), algorithm).on_host()
