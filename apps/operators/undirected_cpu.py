@@ -42,7 +42,8 @@ def gather_rows(
     """
     if len(arrived) == 1 and arrived[0].nodes is None:  # of one rank: all rows, in order
         rows = arrived.pop()
-        return rows.offsets, mapped(np.copy, rows.places), rows.weights if weighted else np.empty(0, weight_type)
+        targets = mapped(np.copy, rows.places, dtype=node_type)  # places are the partition's own, weights are not
+        return rows.offsets, targets, rows.weights if weighted else np.empty(0, weight_type)
     begins = np.zeros(num_rows + 1, np.int64)
     for rows in arrived:
         _each_piece(rows, _add_sizes, begins[1:])

@@ -32,10 +32,10 @@ def take(values: Any, places: Any, dtype: Any = None) -> Any:
 
 
 def put(values: Any, places: Any, into: Any) -> None:
-    """``into[places] = values``, one for each place, or one number; no two places are equal."""
+    """``into[places] = values``; no two places are equal."""
 
     def some(first: int, last: int) -> None:
-        into[places[first:last]] = values[first:last] if np.ndim(values) else values
+        into[places[first:last]] = values[first:last]
 
     _share(some, places)
 
