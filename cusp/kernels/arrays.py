@@ -9,7 +9,7 @@ import numpy as np
 
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import device_of, to_host, xp_of
-from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, ranges, spans_of_blocks
+from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, ranges, spans_of_blocks
 
 
 def mapped(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
@@ -153,7 +153,7 @@ def total_of(function: Callable[..., Any], values: Any) -> int:
     """:func:`total` of ``function`` of an array, entry by entry, of which a CPU stores only a few at a time."""
     if device_of(values) == "gpu":
         return total(function(values))
-    return sum(in_parallel(lambda first, last: total(function(values[first:last])), _pieces(values)))
+    return sum(in_parallel(lambda first, last: _sum(function(values[first:last])), _pieces(values)))
 
 
 def total(values: Any) -> int:
@@ -162,10 +162,7 @@ def total(values: Any) -> int:
     CuPy would compile a sum of its own for each type, for four seconds.
     """
     if device_of(values) == "cpu":
-        count = np.count_nonzero if values.dtype == bool else lambda some: some.sum(dtype=np.int64)
-        return sum(
-            int(some) for some in in_parallel(lambda first, last: count(values[first:last]), ranges(values.size))
-        )
+        return sum(in_parallel(lambda first, last: _sum(values[first:last]), ranges(values.size)))
     if values.size == 0:
         return 0
     cuda = importlib.import_module("cusp.kernels.cuda")
@@ -173,6 +170,10 @@ def total(values: Any) -> int:
     threads = min(values.size, cuda.many_threads())
     kernels.total(threads, cuda.cp.ascontiguousarray(values), values.size, sums.counters, sums.address)
     return int(np.uint64(sums.read()[0]).astype(np.int64))
+
+
+def _sum(values: np.ndarray) -> int:
+    return int(np.count_nonzero(values) if values.dtype == bool else values.sum(dtype=np.int64))
 
 
 def extremes(values: Any) -> tuple[Any, Any]:
@@ -216,15 +217,14 @@ def _list_changed(values, known, width, first, last, found):  # type: ignore[no-
     return size
 
 
-def total_of_floats(values: Any) -> float:
-    """The sum of floats of 32 or 64 bits as float64, the same for any number of threads."""
+def total_of_floats(values: Any, function: Callable[..., Any] = lambda some: some) -> float:
+    """The sum of ``function`` of floats of 32 or 64 bits as float64, the same for any number of threads."""
     if device_of(values) == "gpu":
-        return float(values.astype(np.float64).sum())
+        return float(function(values).astype(np.float64, copy=False).sum())
 
     def some(first: int, last: int) -> list[float]:
-        return [
-            float(values[block * BLOCK : (block + 1) * BLOCK].sum(dtype=np.float64)) for block in range(first, last)
-        ]
+        blocks = (values[block * BLOCK : (block + 1) * BLOCK] for block in range(first, last))
+        return [float(function(block).sum(dtype=np.float64)) for block in blocks]
 
     return sum(itertools.chain.from_iterable(in_parallel(some, spans_of_blocks(values.size))), 0.0)
 
@@ -236,4 +236,4 @@ def _share(function: Callable[[int, int], None], values: Any) -> None:
 
 def _pieces(values: Any) -> list[Range]:
     """On CPUs short ones, so that what is computed in between stays in a core's own cache."""
-    return cut(values.size, max(1, values.size // BLOCK if device_of(values) == "cpu" else 1))
+    return cut(values.size, max(1, values.size // (BLOCK * longer()) if device_of(values) == "cpu" else 1))

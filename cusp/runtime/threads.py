@@ -148,8 +148,18 @@ def threads_for(entries: int) -> int:
     return _pieces(entries, 1)
 
 
+def longer() -> int:
+    """How many times as long pieces are for many threads: each waits for Python's lock, 10 us for one after the other.
+
+    16 threads take 1.4 ms for 128 pieces in which nothing is done, and 0.4 for 16.
+    """
+    return min(LEAST, max(1, num_threads() // 4))
+
+
 def _pieces(entries: int, each: int) -> int:
-    return 1 if entries < 2 * LEAST or entries < many() else max(1, min(each * num_threads(), entries // LEAST))
+    if entries < 2 * LEAST or entries < many():
+        return 1
+    return max(1, min(each * num_threads(), entries // (LEAST * longer())))
 
 
 def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...]]) -> list[Result]:

@@ -7,10 +7,10 @@ import numpy as np
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.sweep_cpu import Graph, best_community, settle_row, take_part
-from cusp.kernels.arrays import joined, offsets_of, sizes_of
+from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import few, in_parallel, row_ranges, threads_for
+from cusp.runtime.threads import cut, few, in_parallel, ranges, row_ranges, tables, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -118,13 +118,13 @@ def join(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, loops: np.ndarray,
     strengths: np.ndarray, communities: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    begins, before = np.zeros(communities + 1, np.int64), np.zeros(communities + 1, np.int64)
-    members, sizes = np.empty(strengths.size, np.uint32), np.empty(communities, np.int64)
+    offsets, targets, numbers = unsigned(offsets, targets, numbers)
+    begins, members = _list_members(numbers[: strengths.size], communities)
+    before, sizes = np.zeros(communities + 1, np.int64), np.empty(communities, np.int64)
+    in_parallel(lambda *some: _count_edges(*some, begins, members, offsets, before[1:]), ranges(communities))
+    add_up(before)
     ends, sums, spare = np.empty(targets.size, np.int32), np.empty(targets.size), list[Any]()
     own_loops, own_strengths = np.empty(communities), np.empty(communities)
-    offsets, targets, numbers = unsigned(offsets, targets, numbers)
-    _list_members(offsets, numbers, begins, before, members)
-
     given = begins, members, offsets, targets, weights, numbers, loops, strengths
     made = own_loops, own_strengths, sizes, *unsigned(ends), sums
 
@@ -137,6 +137,18 @@ def join(
     pieces = row_ranges(before)
     spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, in_parallel(join_some, pieces))]
     return offsets_of(sizes), _joined(ends, spans), _joined(sums, spans), own_loops, own_strengths
+
+
+def _list_members(numbers: np.ndarray, communities: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the rows of each community begin, and these rows, ascending."""
+    pieces = cut(numbers.size, tables(numbers.size, communities))
+    counts, members = np.zeros((len(pieces), communities), np.uint32), np.empty(numbers.size, np.uint32)
+    numbered = [(*piece, count) for piece, count in zip(pieces, counts)]
+    in_parallel(lambda first, last, count: _count_members(numbers[first:last], count), numbered)
+    begins = offsets_of(counts[0] if len(counts) == 1 else counts.sum(0, dtype=np.uint32))
+    in_parallel(lambda *some: _begin_members(*some, begins, counts), ranges(communities))
+    in_parallel(lambda *piece: _put_members(*piece, numbers, members), numbered)
+    return begins, members
 
 
 def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
@@ -211,22 +223,37 @@ def _add(numbers, values, sums):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _list_members(offsets, numbers, begins, before, members):  # type: ignore[no-untyped-def]
-    """The rows of each community, where they begin, and how many edges there are in those of communities before."""
-    one = np.uint64(1)
-    for row in range(members.size):
-        community = np.uint64(numbers[row])
-        begins[community + one] += 1
-        before[community + one] += np.int64(offsets[row + 1] - offsets[row])
-    first = 0
-    for community in range(1, begins.size):
-        size, begins[community] = begins[community], first
-        first += size
-        before[community] += before[community - 1]
-    for row in range(members.size):
-        community = np.uint64(numbers[row])
-        members[begins[community + one]] = row
-        begins[community + one] += 1
+def _count_members(numbers, count):  # type: ignore[no-untyped-def]
+    for community in numbers:
+        count[community] += np.uint32(1)
+
+
+@njit(cache=True, nogil=True)
+def _begin_members(first, last, begins, counts):  # type: ignore[no-untyped-def]
+    """Counts become the places of the first member of each piece."""
+    for community in range(first, last):
+        place = begins[community]
+        for piece in range(len(counts)):
+            count = counts[piece, community]
+            counts[piece, community] = place
+            place += count
+
+
+@njit(cache=True, nogil=True)
+def _put_members(first, last, places, numbers, members):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
+        community = numbers[row]
+        members[places[community]] = row
+        places[community] += np.uint32(1)
+
+
+@njit(cache=True, nogil=True)
+def _count_edges(first, last, begins, members, offsets, counts):  # type: ignore[no-untyped-def]
+    for community in range(first, last):
+        count = np.uint64(0)
+        for member in members[begins[community] : begins[community + 1]]:
+            count += offsets[member + np.uint32(1)] - offsets[member]
+        counts[community] = count
 
 
 @njit(cache=True, nogil=True)

@@ -17,8 +17,8 @@ from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
 
 DRAW, CLOSE, LOOK, SETTLE = range(4)  # jobs
-SHARE = 2  # of their entries, blocks or rows: what a thread takes at least
-TURN, BEGIN, END = range(teams.FACTS, teams.FACTS + 3)  # of the moves in the turn before
+SHARE = 2  # of their entries, blocks, ranges or rows: what a thread takes at least
+TURN, RANGES, BEGIN, END = range(teams.FACTS, teams.FACTS + 4)  # the last two: of the moves in the turn before
 FILLED = teams.SUMS  # moves of this sweep
 BLOCK = 64  # masters that are only looked at for restless ones
 AHEAD, FIRST = 2, 4  # how many rows earlier memory is asked for what the first edges of one lead to
@@ -74,15 +74,15 @@ def take_part(team, number, few, graph):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _lead(team, few, graph):  # type: ignore[no-untyped-def]
-    masters = graph.moved.size
-    blocks, edges = (masters + BLOCK - 1) // BLOCK, graph.targets.size // max(masters, 1) + 1
+    masters, each = graph.moved.size, _entries_each(graph)
+    blocks, team[RANGES] = -(-masters // BLOCK), -(-(masters + graph.targets.size) // each)
     _work(team, DRAW, blocks, BLOCK, few, graph)
     for turn in range(graph.draws.size - 1):
         team[TURN] = turn
         if graph.refines:
             _work(team, CLOSE, blocks, BLOCK, few, graph)
-        _work(team, LOOK, blocks, BLOCK, few, graph)
-        _work(team, SETTLE, team[FILLED] - team[END], 1 if graph.refines else edges, few, graph)
+        _work(team, LOOK, team[RANGES], each, few, graph)
+        _work(team, SETTLE, team[FILLED] - team[END], 1 if graph.refines else each // BLOCK, few, graph)
         team[BEGIN], team[END] = team[END], team[FILLED]
     _finish(graph, graph.draws.size - 1, team[BEGIN], team[END])
 
@@ -137,18 +137,19 @@ def _close(turn, begin, end, graph):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
-    """Restless masters of some blocks, whose turn it is, look for better communities.
+    """Restless masters of some ranges, whose turn it is, look for better communities.
 
-    What moved in the turn before is finished, a share of it with each block.
+    What moved in the turn before is finished, a share of it with each range.
     """
-    turn, begin, before = team[TURN], team[BEGIN], team[END] - team[BEGIN]
-    masters, blocks, lot = graph.moved.size, (graph.moved.size + BLOCK - 1) // BLOCK, graph.draws[1 + turn]
-    _finish(graph, turn, begin + before * first // blocks, begin + before * last // blocks)
+    turn, begin, before, ranges = team[TURN], team[BEGIN], team[END] - team[BEGIN], team[RANGES]
+    lot, each = graph.draws[1 + turn], _entries_each(graph)
+    _finish(graph, turn, begin + before * first // ranges, begin + before * last // ranges)
+    first, last = _row_at(first * each, graph), _row_at(last * each, graph)
     numbers, after = _sides(graph, turn)
     to, touched = graph.to[number], graph.touched[number]
     rows, found, size = np.empty(BLOCK, np.uint32), np.empty(teams.BUFFER, np.uint32), 0
-    for block in range(first, last):
-        count = _list_restless(turn, block * BLOCK, min(block * BLOCK + BLOCK, masters), graph, rows)
+    for block in range(first, last, BLOCK):
+        count = _list_restless(turn, block, min(block + BLOCK, last), graph, rows)
         for place in range(count):
             row = rows[place]
             _ask_for(rows[min(place + AHEAD, count - 1)], numbers, to, graph)
@@ -164,6 +165,25 @@ def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
             teams.append(team, FILLED, found, size, graph.moved)
             size = 0
     teams.append(team, FILLED, found, size, graph.moved)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _entries_each(graph):  # type: ignore[no-untyped-def]
+    """Rows and edges of a range; a block has as many on average."""
+    return BLOCK * (1 + graph.targets.size // max(graph.moved.size, 1))
+
+
+@njit(cache=True, nogil=True)
+def _row_at(entries, graph):  # type: ignore[no-untyped-def]
+    """The first row before which there are at least so many rows and edges: where a range begins."""
+    low, high = 0, graph.moved.size
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(graph.offsets[middle]) + middle < entries:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True, nogil=True, inline="always")

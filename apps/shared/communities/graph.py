@@ -13,7 +13,7 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.communities.interfaces import Communities
 from cusp.apps.shared.graphs.undirected import nodes_of
-from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
+from cusp.kernels.arrays import add, extremes, mapped, numbers, offsets_of, sizes_of, take, total, total_of_floats
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.output.gid_order import at_gids, in_gid_order
@@ -71,6 +71,11 @@ class Level:
         return self.sync.comm.size == 1
 
     @functools.cached_property
+    def within(self) -> float:
+        """Sum of the loops of this rank."""
+        return total_of_floats(self.loops)
+
+    @functools.cached_property
     def columns(self) -> tuple[Any, Any]:
         """Offsets by proxy and rows: the masters next to each mirror."""
         csc, own = transpose(replace(self.graph, weights=None)), self.graph.num_masters
@@ -108,22 +113,25 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
     if graph.weights is None:
         return graph
     xp = xp_of(graph.device)
-    largest = sync.highest(float(graph.weights.max()) if graph.weights.size else 0.0)
+    largest = sync.highest(float(extremes(graph.weights)[1]) if graph.weights.size else 0.0)
     if largest == 0:
         return graph
-    weights = xp.ldexp(graph.weights, -int(np.frexp(largest)[1]))  # below 1, or their sum may be infinite
-    (total,) = sync.total(float(weights.sum()))
-    return replace(graph, weights=xp.rint(xp.ldexp(weights, 52 - int(np.frexp(total)[1]))))
+    below = -int(np.frexp(largest)[1])  # 1, or their sum may be infinite
+    (total,) = sync.total(total_of_floats(graph.weights, lambda some: xp.ldexp(some, below)))
+    scale = below + 52 - int(np.frexp(total)[1])
+    return replace(graph, weights=mapped(lambda some: xp.rint(xp.ldexp(some, scale)), graph.weights, dtype=np.float64))
 
 
 def make_level(graph: Partition, sync: Sync, resolution: float, most: int = 0) -> Level:
     """The first level, of an undirected graph. Collective."""
     xp = xp_of(graph.device)
-    weights = xp.empty(0, np.float64) if graph.weights is None else graph.weights
-    before = graph.offsets[: graph.num_masters + 1]
-    if weights.size:
-        before = take(offsets_of(weights, np.float64), before)  # sums of all weights before a row, which are exact
-    strengths = sizes_of(before).astype(np.float64)
+    offsets, weights = graph.offsets[: graph.num_masters + 1], graph.weights
+    if weights is None:
+        strengths, weights = sizes_of(offsets).astype(np.float64), xp.empty(0, np.float64)
+    else:
+        one = xp.zeros(graph.gids.size, np.int32)  # community, in which all edges are
+        ops: Communities = backend(Communities, graph.device)
+        strengths = ops.weight_inside(offsets, graph.targets, weights, one)
     (whole,) = sync.total(total_of_floats(strengths))
     loops = xp.zeros_like(strengths)
     return synced(Level(graph, sync, weights, loops, strengths, whole, resolution, most))
@@ -277,8 +285,7 @@ def modularity_of(level: Level, inside: float, totals: Any) -> float:
     """The same from the weight of the edges inside, which ranks have a share of, and :func:`totals_of`. Collective."""
     if level.total == 0:
         return 0.0
-    within = inside + float(level.loops.sum())
-    within, squares = level.sync.total(within, total_of_floats(mapped(lambda some: some * some, totals)))
+    within, squares = level.sync.total(inside + level.within, total_of_floats(totals, lambda some: some * some))
     return float(within / level.total - level.resolution * (squares / level.total**2))
 
 

@@ -60,8 +60,8 @@ def begin(level: Level, values: Any = None, before: Climb | None = None, down: i
     inside = None
     if before:
         below = before.moving.level
-        (within,) = below.sync.total(before.inside + float(below.loops.sum()))
-        inside = (within if level.graph.rank == 0 else 0.0) - float(level.loops.sum())
+        (within,) = below.sync.total(before.inside + below.within)
+        inside = (within if level.graph.rank == 0 else 0.0) - level.within
     moving = begin_to_move(level, values, inside=inside)
     reached = moving.modularity
     return Climb(moving, moving.now, moving.inside, reached, reached, down)
