@@ -14,7 +14,6 @@ from scipy.sparse.csgraph import connected_components
 from cusp.apps import library
 from cusp.apps.communities import ALGORITHMS, communities
 from cusp.apps.library import partition_graph
-from cusp.apps.operators.communities import tables_cpu
 from cusp.apps.operators.communities.interfaces import Communities, Sweep
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import round_weights
@@ -200,9 +199,8 @@ def test_any_ranks_agree(comm, shared_tmp, monkeypatch, algorithm, floats):
 
 
 @algorithms
-def test_any_threads_agree(monkeypatch, algorithm):
-    """They share even small jobs here; more than two have hash tables."""
-    monkeypatch.setattr(tables_cpu, "SHARED", 1000)
+def test_any_threads_agree(algorithm):
+    """They share even small jobs here."""
     graph, found = graphs.random_directed(400, 2000, seed=3), []
     made = partition_graph((graph.sources, graph.targets, graph.weights), num_nodes=400, device=parts.DEVICE)
     with threads.ranges_of_any_size():
@@ -259,10 +257,8 @@ def sweep_by_dictionary(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[
 
 @pytest.mark.parametrize("turns", [4, 8])
 @pytest.mark.parametrize("refines", [False, True])
-@pytest.mark.parametrize("shared", [0, tables_cpu.SHARED], ids=["hashed", "array"])
-def test_sweep(monkeypatch, turns, refines, shared):
+def test_sweep(monkeypatch, turns, refines):
     """Rows of any length, also such that many blocks of a GPU share."""
-    monkeypatch.setattr(tables_cpu, "SHARED", shared)
     if parts.DEVICE == "gpu":
         for name, value in (("SHORT", 8), ("MIDDLE", 64), ("PIECE", 64), ("HUB", 128)):
             monkeypatch.setattr(f"cusp.apps.operators.communities.communities_gpu.{name}", value)

@@ -7,7 +7,6 @@ import numpy as np
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.sweep_cpu import Graph, best_community, settle_row, take_part
-from cusp.apps.operators.communities.tables_cpu import Table, new_tables
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
@@ -34,7 +33,8 @@ def _plan(of: Sweep, turns: int) -> Graph:
         totals=of.totals, known=np.empty(size) if of.refines else of.totals, states=of.states, refines=of.refines,
         scale=float(of.scale),
         turns=np.empty(size, np.uint8), moved=np.empty(size, np.uint32), gains=np.empty((threads, teams.LINE)),
-        draws=np.empty(1 + turns, np.uint64), **new_tables(threads, of.offsets, size)._asdict(),
+        to=np.zeros((threads, size)), touched=np.empty((threads, size), np.uint32),
+        draws=np.empty(1 + turns, np.uint64),
     )  # fmt: skip
 
 
@@ -48,10 +48,10 @@ def moves(
     lots = gids, np.uint64(factor)
 
     def choose(first: int, last: int) -> int:
-        table = _take_spare(spare, totals.size, numbers.size)
-        given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), table
+        to, touched = _take_spare(spare, totals.size, numbers.size)
+        given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), to, touched
         count = _choose(rows[first:last], *given, *(array[first:last] for array in unsigned(*moved)))
-        spare.append(table)
+        spare.append((to, touched))
         return first + count
 
     spans = [slice(first, last) for (first, _), last in zip(pieces, in_parallel(choose, pieces))]
@@ -59,15 +59,15 @@ def moves(
     return kept, old, new
 
 
-def _take_spare(spare: list[Any], size: int, room: int) -> Table:
-    """An array of so many communities that a thread has left empty, or another one."""
+def _take_spare(spare: list[Any], size: int, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """A table that a thread has left empty, or another one; and room for the places that it will fill."""
     try:
         kept = spare.pop()
     except IndexError:
         kept = None
-    if kept and kept.sums.size >= size and kept.filled.size >= room:
+    if kept and kept[0].size >= size and kept[1].size >= room:
         return kept
-    return Table(np.empty(0, np.uint32), np.zeros(size), np.empty(room, np.uint32))
+    return np.zeros(size), np.empty(room, np.uint32)
 
 
 def settle(
@@ -130,7 +130,7 @@ def join(
 
     def join_some(first: int, last: int) -> int:
         kept = _take_spare(spare, communities, 0)
-        end = int(_join(first, last, int(before[first]), kept.sums, *given, *made))
+        end = int(_join(first, last, int(before[first]), kept[0], *given, *made))
         spare.append(kept)
         return end
 
@@ -157,12 +157,14 @@ def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> 
 
 @njit(cache=True, nogil=True)
 def _choose(  # type: ignore[no-untyped-def]
-    rows, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, table, moved, olds, news
+    rows, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched, moved, olds, news
 ):
     """Returns how many rows have been found to move."""
     moves = 0
     for row in rows:
-        choice = best_community(row, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, table)
+        choice = best_community(
+            row, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched
+        )
         if choice != numbers[row]:
             moved[moves], olds[moves], news[moves] = row, numbers[row], choice
             moves += 1

@@ -12,7 +12,6 @@ import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import MOVED, RESTLESS
-from cusp.apps.operators.communities.tables_cpu import EMPTY, ONE, Table, fill, fill_hashed, place_of, shift_of
 from cusp.kernels.atomics import atomic_add
 from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
@@ -36,8 +35,8 @@ class Graph(NamedTuple):
         The totals, negative if closed; where nothing is refined, the totals themselves.
     turns, moved : (masters,) uint8, uint32
     gains : (threads, 8) float64, the first of each line of one thread
-    keys, sums, filled : (threads, n) uint32, float64, uint32
-        The tables of all threads, see tables_cpu.py.
+    to, touched : (threads, masters) float64, (threads, masters) uint32
+        Of each thread, for :func:`best_community`; memory that it touches first.
     draws : (1 + turns,) uint64, the factor of this sweep, and the lot of each turn
     """
 
@@ -55,9 +54,8 @@ class Graph(NamedTuple):
     turns: np.ndarray
     moved: np.ndarray
     gains: np.ndarray
-    keys: np.ndarray
-    sums: np.ndarray
-    filled: np.ndarray
+    to: np.ndarray
+    touched: np.ndarray
     draws: np.ndarray
 
 
@@ -148,16 +146,16 @@ def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
     _finish(graph, turn, begin + before * first // ranges, begin + before * last // ranges)
     first, last = _row_at(first * each, graph), _row_at(last * each, graph)
     numbers, after = _sides(graph, turn)
-    table = Table(graph.keys[number], graph.sums[number], graph.filled[number])
+    to, touched = graph.to[number], graph.touched[number]
     rows, found, size = np.empty(BLOCK, np.uint32), np.empty(teams.BUFFER, np.uint32), 0
     for block in range(first, last, BLOCK):
         count = _list_restless(turn, block, min(block + BLOCK, last), graph, rows)
         for place in range(count):
             row = rows[place]
-            _ask_for(rows[min(place + AHEAD, count - 1)], numbers, table.sums, graph)
+            _ask_for(rows[min(place + AHEAD, count - 1)], numbers, to, graph)
             choice = best_community(
                 row, graph.offsets, graph.targets, graph.weights, numbers, graph.strengths, graph.known, graph.gids,
-                lot, graph.scale, table,
+                lot, graph.scale, to, touched,
             )  # fmt: skip
             if choice != numbers[row]:
                 after[row], graph.states[row] = choice, MOVED
@@ -189,13 +187,13 @@ def _row_at(entries, graph):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _ask_for(row, numbers, sums, graph):  # type: ignore[no-untyped-def]
+def _ask_for(row, numbers, to, graph):  # type: ignore[no-untyped-def]
     """Short rows wait for memory most: what one chooses is hard to foretell, so the next cannot begin before."""
     begin = graph.offsets[row]
     for edge in range(begin, min(begin + np.uint64(FIRST), graph.offsets[row + np.uint32(1)])):
         community = numbers[graph.targets[edge]]
         prefetch(graph.known, community)
-        prefetch(sums, community)  # wherever that is, of a hash table, which is near already
+        prefetch(to, community)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -260,25 +258,26 @@ def _move(old, new, value, sums, shared):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, inline="always")
 def best_community(  # type: ignore[no-untyped-def]
-    row, offsets, targets, weights, numbers, strengths, totals, gids, lot, scale, table
+    row, offsets, targets, weights, numbers, strengths, totals, gids, lot, scale, to, touched
 ):
-    """The community that a row chooses, see ``moves``. Places are unsigned, here and below."""
-    begin, end, own, strength = offsets[row], offsets[row + np.uint64(1)], numbers[row], strengths[row]
-    hashed, place = table.keys.size > 0, np.uint64(own)
-    if hashed:
-        shift = shift_of(end - begin, numbers.size)
-        count = fill_hashed(begin, end, targets, weights, numbers, table, shift)
-        place = place_of(own, table.keys, shift)
-    else:
-        count = fill(begin, end, targets, weights, numbers, table)
-    choice, highest = own, scale * table.sums[place] - strength * (abs(totals[own]) - strength)
+    """The community that a row chooses, see ``moves``. Places are unsigned, here and below.
+
+    ``to`` has the weight from the row to each community, 0 before and after. ``touched`` has room for as many of them
+    as there are edges: one to which an edge of weight 0 leads may be there twice, which changes nothing.
+    """
+    weighted, own, strength, count = weights.size > 0, numbers[row], strengths[row], 0
+    for edge in range(offsets[row], offsets[row + np.uint64(1)]):
+        community = numbers[targets[edge]]
+        before = to[community]
+        touched[count] = community
+        count += before == 0
+        to[community] = before + (weights[edge] if weighted else 1.0)
+    choice, highest = own, scale * to[own] - strength * (abs(totals[own]) - strength)
     for k in range(count):
-        community = place = table.filled[k]
-        if hashed:
-            community, table.keys[place] = np.uint32(table.keys[place] - ONE), EMPTY
-        total, weight = totals[community], table.sums[place]
+        community = touched[k]
+        total, weight = totals[community], to[community]
         score = scale * weight - strength * total
-        table.sums[place] = 0.0
+        to[community] = 0.0
         if score >= highest and total >= 0 and community != own:
             if score > highest or (choice != own and gids[community] * lot > gids[choice] * lot):
                 choice, highest = community, score
