@@ -24,7 +24,7 @@ MOST = 1024
 ALL = 1 << 62  # more entries than there are anywhere
 LEAST = 1 << 14  # entries that are worth a range of their own: about as long as it takes to wake a thread
 RANGES = 8  # of rows for each thread: who is done early takes another
-ALIKE = 2  # the same, where entries take about as long as each other
+ALIKE, UNEVEN = 2, 64  # the same, where entries take about as long as each other; where they say little of the time
 BLOCK = 1 << 16  # entries that are added up one after the other, whatever the number of threads
 
 Item = TypeVar("Item")
@@ -82,14 +82,16 @@ def cut(size: int, number: int) -> list[Range]:
     return list(zip(bounds, [*bounds[1:], size], strict=True))
 
 
-def row_ranges(offsets: np.ndarray) -> list[Range]:
+def row_ranges(offsets: np.ndarray, each: int = RANGES) -> list[Range]:
     """Cut rows into ranges with about as many edges each, for :func:`in_parallel`; there is at least one.
 
     Parameters
     ----------
     offsets : (rows + 1,) int64
+    each : int
+        How many for each thread, at most.
     """
-    return cut_rows(offsets, _pieces(int(offsets.size - 1 + offsets[-1] - offsets[0]), RANGES))
+    return cut_rows(offsets, _pieces(int(offsets.size - 1 + offsets[-1] - offsets[0]), each))
 
 
 def cut_rows(offsets: np.ndarray, number: int) -> list[Range]:

@@ -15,7 +15,7 @@ from cusp.kernels.arrays import compress, mapped, total
 from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
+from cusp.runtime.threads import ALIKE, in_parallel, num_threads, ranges, row_ranges, whole_words
 from gluon.device_cpu import set_bit, set_bit_atomic
 from gluon.sync import Sync
 
@@ -113,7 +113,7 @@ def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -
     def link(first: int, last: int) -> None:
         _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], part.targets, parents)
 
-    in_parallel(link, row_ranges(offsets))
+    in_parallel(link, row_ranges(offsets, ALIKE))  # most rows are left out
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ import numpy as np
 from cusp.kernels.arrays import mapped, offsets_of, take, total
 from cusp.kernels.bits import first_bit, popcount, prefetch, unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import RANGES, Range, in_parallel, num_threads, ranges, row_ranges
+from cusp.runtime.threads import UNEVEN, Range, in_parallel, num_threads, ranges, row_ranges
 
 FEW = 4  # nodes of a row that are searched for faster than marked
 SHORT = np.uint64(16)  # entries that are looked at one after the other faster than by bisection
@@ -43,14 +43,14 @@ def count_triangles(
         for _, found in own:
             counts[first:last] += found[first:last]
 
-    short = count(_count_short, ranges(begins.size, RANGES))
+    short = count(_count_short, ranges(begins.size, UNEVEN))
     triangles, left = sum(found for found, _ in short), np.concatenate([users for _, users in short])
     sizes = mapped(np.subtract, take(ends, left), take(begins, left))
     hubs = min(begins.size, HUBS, int(8 * total(sizes) ** 0.5))  # so bits take no more memory than rows
     bits = _bits_of_rows(np.uint64(hubs), *edges[3:])
-    triangles += sum(count(_count_by_bits, row_ranges(offsets_of(sizes * sizes)), left, np.uint32(hubs), bits))
+    triangles += sum(count(_count_by_bits, row_ranges(offsets_of(sizes * sizes), UNEVEN), left, np.uint32(hubs), bits))
     begin = hubs if left.size else begins.size  # then no rows are marked, but a rehearsal loads the code
-    pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[begin:], in_begins[begin:])))
+    pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[begin:], in_begins[begin:])), UNEVEN)
     pieces = [(begin + first, begin + last) for first, last in pieces]
     triangles += sum(count(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources)))
     in_parallel(add, ranges(counts.size))
