@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer, App, main
+from cusp.apps.pagerank import LEAST
 from cusp.apps.shared.lengths import refuse_overflow
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.apps.verify.paths import verify_distances, verify_hops
@@ -176,8 +177,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument("--algorithm", choices=tuple(ALGORITHMS), default="bfs", help="what to run (default: bfs)")
     parser.add_argument(
-        "--tolerance", type=between(0, 1), default=1e-6, metavar="T", help="of pagerank (default: 1e-6)"
-    )
+        "--tolerance", type=between(LEAST["float64"], 1), default=1e-6, metavar="T",
+        help="of pagerank (default: 1e-6)",
+    )  # fmt: skip
 
 
 APP = App(

@@ -8,9 +8,11 @@ import parts
 import pytest
 
 from cusp.apps import pagerank as native_pagerank
+from cusp.apps import semiring
 from cusp.apps.bfs import bfs
 from cusp.apps.semiring import ALGORITHMS, Matrix, pagerank, verify
 from cusp.apps.sssp import measure, sssp
+from cusp.errors import OptionError
 from cusp.runtime.devices import move
 from gluon.label import Label
 from gluon.reduction import ADD, MAX, MIN, Reduction
@@ -99,3 +101,10 @@ def test_ranks_of_a_star(comm, shared_tmp):
     np.testing.assert_allclose(ranks[0], center, rtol=1e-11)
     np.testing.assert_allclose(ranks[1:], center + d * ranks[0] / 20, rtol=1e-11)
     assert abs(ranks.sum() - 1) < 1e-12
+
+
+def test_tolerance_is_above_rounding():
+    """The smallest one ends; below it, rounding would change the ranks for ever."""
+    assert parts.read_options(semiring.APP, 5, tolerance=1e-14).tolerance == 1e-14
+    with pytest.raises(OptionError, match="0: expected a number from 1e-14"):
+        parts.read_options(semiring.APP, 5, tolerance=0)
