@@ -2,6 +2,8 @@
 
 ``mpirun -n 4 python -m apps.table graph.h5 --from shops.txt --to 17 99 3 --output table.csv``
 
+Many of them take long: ``--landmarks 16`` finds bounds instead, by few searches.
+
 >>> from cusp import partition_graph, table
 >>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
 >>> result = table(graph, origins=[0, 2], destinations=[1, 2, 0])
@@ -10,6 +12,9 @@ array([[ 2,  5,  0],
        [-1,  0, -1]])
 >>> result.to_pandas().iloc[1].to_dict()
 {'origin': 0, 'destination': 2, 'distance': 5}
+>>> bounds = table(graph, origins=[0], destinations=[1, 2], landmarks=1)
+>>> bounds.lower.tolist(), bounds.upper.tolist()
+([[2, 0]], [[2, 5]])
 """
 
 import argparse

@@ -146,12 +146,16 @@ def test_no_path(comm, shared_tmp, hops):
 
 @pytest.mark.mpi
 def test_large_numbers(comm, shared_tmp):
-    """Of a sum that is too large for int64, nothing is known; differences and halves of it are right."""
-    graph = graphs.both_ways(graphs.make(3, [(0, 1), (0, 2)], [2**62 + 5, 2**62]))
-    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
-    part = partition_graph(path, comm=comm, device=parts.WANTED)
-    found = library.table(part, origins=[1], destinations=[2, 0], landmarks=1)
-    assert found.lower.tolist() == [[5, 2**62 + 5]] and found.upper.tolist() == [[-1, 2**62 + 5]]
+    """Of a sum that is too large for int64, nothing is known; other large numbers are right, also as floats."""
+    for weights, lower, upper in (
+        ([2**62 + 5, 2**62], [5, 2**62 + 5], [-1, 2**62 + 5]),
+        ([3e300, 1e300], [2e300, 3e300], [4e300, 3e300]),
+    ):
+        graph = graphs.both_ways(graphs.make(3, [(0, 1), (0, 2)], weights))
+        path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True, weight=graph.weights.dtype)
+        part = partition_graph(path, comm=comm, device=parts.WANTED)
+        found = library.table(part, origins=[1], destinations=[2, 0], landmarks=1, verify=True)
+        assert found.lower.tolist() == [lower] and found.upper.tolist() == [upper]
 
 
 @pytest.mark.mpi
