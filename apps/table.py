@@ -82,8 +82,8 @@ def table(sync: Sync, wanted: Wanted, origins: list[int], destinations: list[int
     """
     matrix, rounds = distances_between(sync, wanted, origins, destinations)
     searches = len(set(destinations if wanted.backward else origins))
-    found = {"hops" if wanted.lengths is None else "distance": matrix}
-    return Answer({}, None, rounds, {"searches": searches}, table=pairs_of(origins, destinations) | found)
+    found = pairs_of(origins, destinations) | {"hops" if wanted.lengths is None else "distance": matrix}
+    return Answer({}, None, rounds, {"searches": searches}, table=found)
 
 
 def estimate(sync: Sync, wanted: Wanted, options: argparse.Namespace) -> Answer:
@@ -93,7 +93,7 @@ def estimate(sync: Sync, wanted: Wanted, options: argparse.Namespace) -> Answer:
     -------
     Answer
         The table has ``lower`` and ``upper``, int64 or float64: -1 or inf in both where there is no path, in ``upper``
-        alone where none is known. Figures: ``searches``; ``exact``, in how many pairs the bounds are equal.
+        alone where none is known. Figures: ``searches``; ``exact``, how many pairs have equal bounds.
     """
     (origins, destinations), k, part = ends_of(options), options.landmarks, wanted.part
     nodes, places = np.unique([*origins, *destinations], return_inverse=True)
@@ -103,15 +103,14 @@ def estimate(sync: Sync, wanted: Wanted, options: argparse.Namespace) -> Answer:
     else:
         lengths = wanted.lengths or measure(part, sync)
         landmarks, away, rounds = farthest(part, sync, lengths, k, options.seed, nodes)
-    back, searches = away.T, k
+    back, more = away.T, 0
     if wanted.back:
         back, more = distances_between(sync, wanted.back, nodes.tolist(), landmarks)
-        searches, rounds = 2 * k, rounds + more
     ends = places[: len(origins)], places[len(origins) :]
     lower, upper = bounds(away, back.T, *ends, shortest=int(wanted.lengths is None))
-    figures = {"searches": searches, "exact": int((lower == upper).sum())}
-    found = {"lower": lower, "upper": upper}
-    return Answer({}, None, rounds, figures, table=pairs_of(origins, destinations) | found)
+    figures = {"searches": 2 * k if wanted.back else k, "exact": int((lower == upper).sum())}
+    found = pairs_of(origins, destinations) | {"lower": lower, "upper": upper}
+    return Answer({}, None, rounds + more, figures, table=found)
 
 
 def pairs_of(origins: list[int], destinations: list[int]) -> dict[str, np.ndarray]:
@@ -215,9 +214,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hops", action="store_true", help="count edges, ignoring their weights")
     text = "instead of distances, lower and upper bounds of them, from those to K nodes and from these"
     parser.add_argument("--landmarks", type=positive, metavar="K", help=text)
-    text = (
-        "which K nodes: those with most edges, or each far from those before (default: by hops degree, else farthest)"
-    )
+    text = "which: those with most edges, or each far from those before (default: by hops degree, else farthest)"
     parser.add_argument("--strategy", choices=("degree", "farthest"), help=text)
 
 

@@ -527,8 +527,8 @@ def table(
     destinations : likewise where they end (default: all origins)
     hops : count edges, ignoring their weights
     landmarks : instead of distances, lower and upper bounds of them, from those to K nodes and from these
-    strategy : which K nodes: those with most edges, or each far from those before (default: by hops degree,
-        else farthest)
+    strategy : which: those with most edges, or each far from those before (default: by hops degree, else
+        farthest)
     seed : seed of everything random (default: 1)
     """
 

@@ -36,7 +36,7 @@ def verify_table(
         label = _lengths_from(part, sync, source)
         expected, (least, most) = to_host(label.masters())[lids], np.where(np.array(row) < 0, np.inf, row)
         slack = ROUNDING * np.where(most < np.inf, most, expected)
-        wrong = np.flatnonzero((least > expected + slack) | (most + slack < expected))
+        wrong = np.flatnonzero(~((least <= expected + slack) & (expected <= most + slack)))
         message = None
         if wrong.size:
             place = wrong[0]

@@ -191,9 +191,11 @@ def test_mistakes(comm, shared_tmp):
     for name, value, message in (
         ("lower", 10**6, "1e.06 to"),
         ("lower", -1, "inf to"),
+        ("lower", np.nan, "nan to"),
         ("upper", 0, "to 0 from 4 to 9"),
     ):
         answer = estimate(sync, wanted, options)
+        answer.table[name] = answer.table[name].astype(np.float64)
         answer.table[name][1, 2] = value
         with pytest.raises(VerificationError, match=f"{message}.* apart"):
             APP.check(part, sync, None, answer, wanted, options)
