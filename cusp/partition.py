@@ -147,6 +147,12 @@ class Partition:
         self.check_node(gid)
         return int(self.lid_map.lids(np.array([gid], np.int64))[0])
 
+    def masters_among(self, gids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the nodes whose masters are here in an array of global ids, and their local ids."""
+        lids = self.lid_map.lids(gids)
+        here = np.flatnonzero((lids >= 0) & (lids < self.num_masters))
+        return here, lids[here]
+
     def check_node(self, gid: int, name: str = "node") -> None:
         """Raise OptionError if the graph has no node of this global id, which the user knows by ``name``."""
         if not 0 <= gid < self.num_nodes:

@@ -19,7 +19,7 @@ ON_DEVICE = """
 gpu reductions transports build_gpu partition_gpu translate_rules bfs bursts undirected triangles cc kcore scc
 communities sssp pagerank betweenness centrality closeness mis coloring msf similarity truss table detours samples ppr
 former tree edge_operator priority tutorial widest verify paths maze semiring graph500 harness trace bench_gpu ladder
-faults saved limits extreme_weights determinism mixed execution card real_graphs
+landmarks faults saved limits extreme_weights determinism mixed execution card real_graphs
 """.split()  # tests/**/test_NAME.py to which the device matters
 MOST_WORKERS = 4  # tests start programs of up to three ranks themselves
 

@@ -513,6 +513,9 @@ def table(
     origins: Sequence[Any],
     destinations: Sequence[Any] | None = None,
     hops: bool = False,
+    landmarks: int | None = None,
+    strategy: Literal["degree", "farthest"] | None = None,
+    seed: int = 1,
 ) -> Result:
     """Tables of distances from each of some nodes to each of others: travel times, costs, hops.
 
@@ -523,6 +526,10 @@ def table(
     origins : where paths begin: nodes by name or number, or a file with one a line
     destinations : likewise where they end (default: all origins)
     hops : count edges, ignoring their weights
+    landmarks : instead of distances, lower and upper bounds of them, from those to K nodes and from these
+    strategy : which: those with most edges, or each far from those before (default: by hops degree, else
+        farthest)
+    seed : seed of everything random (default: 1)
     """
 
 def paths(

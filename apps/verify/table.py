@@ -15,31 +15,33 @@ STEP = EdgeOperator("weight", into="dst.step", where="src.place >= 0 and src.pla
 
 def verify_table(
     part: Partition, sync: Sync, origin: np.ndarray, destination: np.ndarray, hops: np.ndarray | None = None,
-    distance: np.ndarray | None = None,
+    distance: np.ndarray | None = None, lower: np.ndarray | None = None, upper: np.ndarray | None = None,
 ) -> None:  # fmt: skip
-    """Check a table by a search from one origin after the other. Collective.
+    """Check a table, of distances or of bounds, by a search from one origin after the other. Collective.
 
     Parameters
     ----------
     part : Partition
         Without weights, if they do not count.
     origin, destination : (origins, 1) and (1, destinations) int64
-    hops, distance : (origins, destinations) numbers, one of them
+    hops, distance, or lower and upper : (origins, destinations) numbers
         -1 or inf where there is no path.
     """
-    values = distance if hops is None else hops
-    assert values is not None
+    exact = distance if hops is None else hops
+    low, high = (lower, upper) if exact is None else (exact, exact)
+    assert low is not None and high is not None
     nodes = destination.ravel()
-    lids = part.lid_map.lids(nodes)
-    own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
-    for source, row in zip(origin.ravel().tolist(), values[:, own]):
+    own, lids = part.masters_among(nodes)
+    for source, *row in zip(origin.ravel().tolist(), low[:, own], high[:, own]):
         label = _lengths_from(part, sync, source)
-        expected, found = to_host(label.masters())[lids[own]], np.where(row < 0, np.inf, row)
-        wrong = np.flatnonzero(~np.isclose(found, expected, ROUNDING, 0))
+        expected, (least, most) = to_host(label.masters())[lids], np.where(np.array(row) < 0, np.inf, row)
+        slack = ROUNDING * np.where(most < np.inf, most, expected)
+        wrong = np.flatnonzero(~((least <= expected + slack) & (expected <= most + slack)))
         message = None
         if wrong.size:
             place = wrong[0]
-            message = f"{found[place]:g} from {source} to {nodes[own[place]]}, which are {expected[place]:g} apart"
+            given = f"{least[place]:g}" if exact is not None else f"{least[place]:g} to {most[place]:g}"
+            message = f"{given} from {source} to {nodes[own[place]]}, which are {expected[place]:g} apart"
         raise_first(sync, message)
 
 

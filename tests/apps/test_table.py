@@ -20,7 +20,10 @@ from cusp.output.whole_file import OutputError
 
 def check(part, graph: graphs.Graph, origins: list[int], destinations: list[int] | None, hops: bool) -> None:
     """Run, verify, and compare with serial searches. Collective."""
-    sync, options = parts.make_sync(part), Namespace(origins=origins, destinations=destinations, hops=hops)
+    sync, options = (
+        parts.make_sync(part),
+        Namespace(origins=origins, destinations=destinations, hops=hops, landmarks=None),
+    )
     wanted, ends = prepare(part, sync, options), origins if destinations is None else destinations
     answer = table(sync, wanted, origins, ends)
     APP.check(part, sync, None, answer, wanted, options)
@@ -114,11 +117,11 @@ def test_mistakes(comm, shared_tmp):
         with pytest.raises(InputError, match=message):
             main(APP, comm, [path, "--from", *given, "--device", parts.WANTED])
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm)
-    sync, options = parts.make_sync(part), Namespace(origins=[3, 4], destinations=[4, 5, 9], hops=False)
+    sync, options = parts.make_sync(part), Namespace(origins=[3, 4], destinations=[4, 5, 9], hops=False, landmarks=None)
     wanted = prepare(part, sync, options)
     answer = table(sync, wanted, [3, 4], [4, 5, 9])
     answer.table["distance"][1, 2] += 1
     with pytest.raises(VerificationError, match="from 4 to 9, which are"):
         APP.check(part, sync, None, answer, wanted, options)
     with pytest.raises(OptionError, match="--from, --to 60: the graph has the nodes"):
-        prepare(part, sync, Namespace(origins=[60], destinations=None, hops=True))
+        prepare(part, sync, Namespace(origins=[60], destinations=None, hops=True, landmarks=None))

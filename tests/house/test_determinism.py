@@ -83,6 +83,8 @@ RUNS = [
     Run("truss"),
     Run("ppr", "--seeds 3 77 200"),
     Run("table", "--from 3 77 200 --to 5 9"),
+    Run("table", "--from 3 77 200 --to 5 9 --landmarks 4"),
+    Run("table", "--from 3 77 200 --to 5 9 --landmarks 4 --hops"),
     Run("paths", "--source 3 --target 9 --k 20"),
     Run("sample", "--fan-out 5,3 --batch-size 32 --weighted --numbered"),
     Run("walks", "--length 20 --p 0.5 --q 2"),
