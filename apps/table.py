@@ -173,7 +173,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     Raises
     ------
     OptionError
-        On every rank: an origin or a destination is not a node; there are fewer nodes than landmarks.
+        On every rank: an origin or a destination is not a node; there are fewer nodes than landmarks; none are asked
+        for, but how to choose them.
     GraphFileError
         On every rank: a weight that counts is negative or infinite.
     """
@@ -183,6 +184,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     hops, k = bool(options.hops or sync.total(int(part.weights is None))[0]), options.landmarks
     part = part.without_weights() if hops else part
     if k is None:
+        if options.strategy:
+            raise OptionError("--strategy: chooses landmarks; give --landmarks, too")
         backward = len(set(destinations)) < len(set(origins))
         return where_to_search(part, sync, hops, len(set(destinations if backward else origins)), backward)
     if k > part.num_nodes:

@@ -184,6 +184,8 @@ def test_mistakes(comm, shared_tmp):
     path = graphs.write(shared_tmp / "g.h5", graph)
     with pytest.raises(OptionError, match="--landmarks 61: the graph has 60 nodes"):
         main(APP, comm, [path, "--from", "3", "--landmarks", "61", "--device", parts.WANTED])
+    with pytest.raises(OptionError, match="--strategy: chooses landmarks; give --landmarks"):
+        main(APP, comm, [path, "--from", "3", "--strategy", "degree", "--device", parts.WANTED])
     with pytest.raises(OptionError, match="--landmarks: 0: expected a whole number from 1"):
         library.table(partition_graph(path, comm=comm, device=parts.WANTED), origins=[3], landmarks=0)
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm)

@@ -22,7 +22,7 @@ def check(part, graph: graphs.Graph, origins: list[int], destinations: list[int]
     """Run, verify, and compare with serial searches. Collective."""
     sync, options = (
         parts.make_sync(part),
-        Namespace(origins=origins, destinations=destinations, hops=hops, landmarks=None),
+        Namespace(origins=origins, destinations=destinations, hops=hops, landmarks=None, strategy=None),
     )
     wanted, ends = prepare(part, sync, options), origins if destinations is None else destinations
     answer = table(sync, wanted, origins, ends)
@@ -117,11 +117,14 @@ def test_mistakes(comm, shared_tmp):
         with pytest.raises(InputError, match=message):
             main(APP, comm, [path, "--from", *given, "--device", parts.WANTED])
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm)
-    sync, options = parts.make_sync(part), Namespace(origins=[3, 4], destinations=[4, 5, 9], hops=False, landmarks=None)
+    sync, options = (
+        parts.make_sync(part),
+        Namespace(origins=[3, 4], destinations=[4, 5, 9], hops=False, landmarks=None, strategy=None),
+    )
     wanted = prepare(part, sync, options)
     answer = table(sync, wanted, [3, 4], [4, 5, 9])
     answer.table["distance"][1, 2] += 1
     with pytest.raises(VerificationError, match="from 4 to 9, which are"):
         APP.check(part, sync, None, answer, wanted, options)
     with pytest.raises(OptionError, match="--from, --to 60: the graph has the nodes"):
-        prepare(part, sync, Namespace(origins=[60], destinations=None, hops=True, landmarks=None))
+        prepare(part, sync, Namespace(origins=[60], destinations=None, hops=True, landmarks=None, strategy=None))
