@@ -114,7 +114,8 @@ def search(polls, patience, run, words, items, rank, ranks, proxies, unsent, pen
             next_bucket(words, rank, ranks, patience, counts[LOOKS], delta, pending, values{of_key})
             counts[LOOKS] = counts[LOOKS] + 1 if places[HEAD] == places[TAIL] else 0
         if places[HEAD] != places[TAIL]:
-            places[EDGES] += relax(pending, AT_A_TIME, rows, offsets, columns, values, unsent, proxies.shared{parameters})
+            edges = relax(pending, AT_A_TIME, rows, offsets, columns, values, unsent, proxies.shared{parameters})
+            places[EDGES] += edges
             worked = True
         if ranks == 0 and (places[EDGES] >= run or not worked):
             return WORKED
@@ -131,13 +132,14 @@ def search(polls, patience, run, words, items, rank, ranks, proxies, unsent, pen
 
 
 class PeerSearch:
-    """A search of all ranks, over what is pending on each. ``arguments``: those of the generated loop, from ``delta`` on."""
+    """A search of all ranks, over what is pending on each; ``arguments``: those of its loop, from ``delta`` on."""
 
     def __init__(
         self, search: Any, part: Partition, sync: "Sync", write: str, read: str, label: Label, pending: Pending
     ) -> None:
-        self._inboxes = inboxes_of(sync.comm)
-        self._search, self._sync, self._pending = search, sync, pending
+        inboxes = inboxes_of(sync.comm)
+        assert inboxes is not None
+        self._search, self._sync, self._inboxes, self._pending = search, sync, inboxes, pending
         self._proxies = kept_with(part, (write, read), lambda: proxies_of(part, sync, write, read))
         proxies = part.num_proxies
         self._unsent = Unsent(no_bits(proxies), np.empty(proxies, np.uint32), np.zeros(COUNTS, np.int64))
