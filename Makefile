@@ -7,7 +7,6 @@ STAMP := $(VENV)/installed-from-pyproject
 DEV := $(VENV)/installed-for-tests
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
-# The longest first: a process that begins with it last would keep the others waiting.
 BY_CPU := $(foreach what,card bursts partition_gpu ladder peers priority trace build_gpu gpu translate_rules own_algorithm limits arrays,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
@@ -35,7 +34,7 @@ types:
 two-ranks:
 	$(BIN)/python -m scripts.test --ranks 2 -m 'not slow'
 
-stand-in:
+stand-in:  # in one process, as two ranks run beside it: with more, a long test comes to its limit
 	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 -m 'not slow' -n 0 $(BY_CPU)
 
 gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy
