@@ -121,7 +121,7 @@ def look(words, items, ranks, source, target, entry):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True, inline="always")
-def take(words, ranks, source, target, entries):  # type: ignore[no-untyped-def]
+def have_read(words, ranks, source, target, entries):  # type: ignore[no-untyped-def]
     """These have been read."""
     read, _, _ = _inbox(ranks, source, target)
     store(words, read, words[read] + entries)
@@ -152,21 +152,22 @@ def may_go_on(words, rank, ranks, progress):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def is_over(words, ranks, run, seen):  # type: ignore[no-untyped-def]
-    """Whether run number ``run`` is over; for a rank that rests. ``seen`` has room for a number of each rank."""
+def rest(words, rank, ranks, run, seen):  # type: ignore[no-untyped-def]
+    """This rank rests; whether run number ``run`` is over. ``seen`` has room for a number of each rank."""
+    set_working(words, rank, 0)
     over = ranks * LINE
     if load(words, over) >= run:
         return True
-    for rank in range(ranks):
-        seen[rank] = load(words, rank * LINE)
-        if seen[rank] & 1:
+    for other in range(ranks):
+        seen[other] = load(words, other * LINE)
+        if seen[other] & 1:
             return False
     for source in range(ranks):
         for target in range(ranks):
             if num_unread(words, ranks, source, target) != 0:
                 return False
-    for rank in range(ranks):
-        if load(words, rank * LINE) != seen[rank]:
+    for other in range(ranks):
+        if load(words, other * LINE) != seen[other]:
             return False
     store(words, over, run)
     return True

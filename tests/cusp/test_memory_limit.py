@@ -87,7 +87,8 @@ def partition(path: str, policy: str, limit: int | None, **options) -> Partition
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("policy", "chunk"),
-    [(policy, 7) for policy in parts.POLICIES] + [(policy, chunk) for policy in ("cvc", "fec") for chunk in (1, 10**6)],
+    [(policy, 7) for policy in parts.share(parts.POLICIES)]
+    + [(policy, chunk) for policy in ("cvc", "fec") for chunk in (1, 10**6)],
 )
 def test_same_partition_under_every_policy(comm, shared_tmp, tiny, policy, chunk):
     """Every policy, by single edges, by a few, and all at once."""
@@ -99,7 +100,7 @@ def test_same_partition_under_every_policy(comm, shared_tmp, tiny, policy, chunk
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("name", "policy"),
-    [(name, "cvc") for name in graphs.HARD]
+    [(name, "cvc") for name in parts.share(graphs.HARD)]
     + [(name, other) for name in parts.FEW for other in ("oec", "hvc-2", "fec")],
 )
 def test_same_partition_of_hard_graphs(comm, shared_tmp, tiny, name, policy):

@@ -73,10 +73,10 @@ class Delaying:
 @contextlib.contextmanager
 def delays(comm: Any, seed: int) -> Iterator[Delaying]:
     """While this context lasts, mail of ranks is late, and ranks that share memory sleep now and then."""
-    among_peers, kept, late = drains_cpu.search_among_peers, mail.kept, Delaying(comm.Dup())
+    among_peers, kept, late = drains_cpu.PeerSearch, mail.kept, Delaying(comm.Dup())
     late.random = np.random.default_rng((seed, comm.rank))
 
-    def slowly(search: Any, *others: Any) -> int:
+    def slowly(search: Any, *others: Any) -> Any:
         def slow(polls: int, patience: int, *rest: Any) -> Any:
             if late.most > 1 and late.random.random() < 0.3:
                 time.sleep(late.random.random() * 1e-3)
@@ -86,7 +86,7 @@ def delays(comm: Any, seed: int) -> Iterator[Delaying]:
 
     with (
         mock.patch.object(mail, "kept", lambda of, name, make: late if name == "mail" else kept(of, name, make)),
-        mock.patch.object(drains_cpu, "search_among_peers", slowly),
+        mock.patch.object(drains_cpu, "PeerSearch", slowly),
     ):
         yield late
 

@@ -91,7 +91,7 @@ def stop(*arguments, **options):
 
 def progress(rank, text):
     if rank == 1 and text.startswith("sssp, run"):
-        Post.send = search_cpu.add_all = stop
+        Post.send = search_cpu.pauses = stop
 
 harness.report.progress = progress
 run_main(lambda comm, argv: harness.main(sssp.APP, comm, argv))

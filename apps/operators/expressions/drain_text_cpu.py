@@ -8,7 +8,8 @@ buckets have little work, several are opened at once: a thread goes through them
 and holds back what is for later ones. In its own lists a node stands with its value, and whoever changes that takes
 care of the node, so nobody relaxes it twice.
 
-What depends on the priority alone is a module of its own, compiled once for all operators that have the same.
+What depends on the priority and the reduction alone is a module of its own, compiled once for all operators that have
+the same.
 """
 
 import re
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 
 from cusp.apps.operators.expressions.edges_cpu import indented, loads_of, of_each_edge
 from cusp.apps.operators.expressions.interfaces import Ordered
-from cusp.apps.operators.expressions.peers.search_cpu import MARK, SEARCH
+from cusp.apps.operators.expressions.peers.search_cpu import MARK, MEETING, SEARCH
 from gluon.reduction import MIN
 
 OWN, SHARE, LONG = 4096, 64, 64
@@ -521,13 +522,13 @@ def parameters_of_key(ordered: Ordered) -> list[str]:
 
 
 def order_text(ordered: Ordered) -> str:
-    """What is generated for a priority, and is the same for all operators that have this one."""
-    priority, whole = ordered.priority, ordered.key.kind != "f"
-    return ORDER.format(
+    """What is generated for a priority and a reduction, and is the same for all operators that have these."""
+    priority, whole, reduction = ordered.priority, ordered.key.kind != "f", ordered.edges.reduction
+    return (ORDER + MEETING).format(
         value=ordered.edges.dtype.name, key=ordered.key.name, step=int(whole),
         last=MIN.identity(ordered.key) if whole else "np.inf", own=OWN, share=SHARE, long=LONG,
         of_key=listed(parameters_of_key(ordered)), priority=priority.text,
-        priority_loads=indented(loads_of(priority.loads), 1),
+        priority_loads=indented(loads_of(priority.loads), 1), joined=reduction.joined, changed=reduction.changed,
     )  # fmt: skip
 
 

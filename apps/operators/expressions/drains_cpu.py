@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp.apps.operators.expressions.drain_text_cpu import drain_text, order_text, parameters_of_key
 from cusp.apps.operators.expressions.interfaces import Ordered
-from cusp.apps.operators.expressions.peers.search_cpu import search_among_peers
+from cusp.apps.operators.expressions.peers.search_cpu import PeerSearch
 from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
 from cusp.apps.operators.pending_cpu import (
     BUCKETS,
@@ -84,12 +84,16 @@ class Drain:
         return self.buckets
 
     def run_peers(self, sync: Sync, write: str, read: str) -> int:
+        search = PeerSearch(
+            self._loops("peers").search, self._part, sync, write, read, self._label, self._pending
+        )  # fmt: skip
+        rest = (*self._graph, *self._ordered.given)
         if self._guesses < len(GUESSES):
-            self.run(2 * GUESSES[-1])
+            while self._guesses < len(GUESSES) and self._bits().any():
+                self._guess()
+                self.edges += search.alone(GUESSES[-1], self._delta, *rest)
             self._delta = self._ordered.key.type(sync.highest(self._delta))
-        arguments = (self._delta, *self._graph, *self._ordered.given)
-        search = self._loops("peers").search
-        return search_among_peers(search, self._part, sync, write, read, self._label, self._pending, arguments)
+        return search.together(self._delta, *rest)
 
     def _run(self, way: str, limit: Any, most: int, at_once: int, ahead: int) -> None:
         """Buckets, the first one up to ``limit`` if that is given; fewer where their width is not known yet."""

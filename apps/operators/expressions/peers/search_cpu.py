@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators.interfaces import kept_with
-from cusp.apps.operators.pending_cpu import BUCKETS, Pending, begin
-from cusp.kernels.bits import first_bit
+from cusp.apps.operators.pending_cpu import BUCKETS, EDGES, Pending, begin
 from cusp.partition import Partition
 from cusp.runtime import watchdog
 from cusp.runtime.compiled_code import njit
@@ -50,31 +49,40 @@ class Unsent(NamedTuple):
 
 
 MARK = {"marks": ", unsent, shared", "taken": "", "mark": "add(unsent, shared, col)"}
-SEARCH = '''
-from cusp.apps.operators.expressions.peers.search_cpu import AT_A_TIME, LOOKS, OVER, WAITING, SLACK, WAITED, WORKED
+MEETING = '''
+from cusp.apps.operators.expressions.peers.search_cpu import AT_A_TIME, LOOKS, OVER, SLACK, WAITED, WAITING, WORKED
 from cusp.apps.operators.expressions.peers.search_cpu import add, send
-from gluon.peers.inboxes_cpu import is_over, look, may_go_on, num_unread, set_working, take, tell_progress
+from gluon.peers.inboxes_cpu import have_read, look, may_go_on, num_unread, rest, set_working, tell_progress
 from gluon.peers.proxies_cpu import TO_MASTER
 
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_in(entries, source, words, items, rank, ranks, proxies, unsent, pending, rows, values{parameters}):
-    """Take in what a rank has sent this one."""
-    for entry in range(entries):
-        name, value = look(words, items, ranks, source, rank, entry)
-        col = np.int64(proxies.lids[proxies.starts[2 * source + (name & 1)] + (name >> 1)])
-        old = values[col]
-        result = Value({joined})
-        if {changed}:
-            values[col] = result
-            if name & 1 == TO_MASTER:
-                add(unsent, proxies.shared, col)
-            if col < rows:
-                admit(pending, col, key_of(col, result{of_key}))
-    take(words, ranks, source, rank, entries)
+def take_in(words, items, rank, ranks, proxies, unsent, pending, rows, values{of_key}):
+    """Take in what other ranks have sent this one; whether that was anything."""
+    some = False
+    for source in range(ranks):
+        entries = num_unread(words, ranks, source, rank)
+        if entries == 0:
+            continue
+        set_working(words, rank, 1)
+        for entry in range(entries):
+            name, value = look(words, items, ranks, source, rank, entry)
+            col = np.int64(proxies.lids[proxies.starts[2 * source + (name & 1)] + (name >> 1)])
+            old = values[col]
+            result = Value({joined})
+            if {changed}:
+                values[col] = result
+                if name & 1 == TO_MASTER:
+                    add(unsent, proxies.shared, col)
+                if col < rows:
+                    admit(pending, col, key_of(col, result{of_key}))
+        have_read(words, ranks, source, rank, entries)
+        some = True
+    return some
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{parameters}):
+def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{of_key}):
     """Open the lowest bucket; not before others have come so far, unless that took long."""
     limit, opened, first = pending.limits[LIMIT], pending.places[OPENED], LAST
     waits, pile = False, pending.lists[pending.places[PILE]]
@@ -88,66 +96,81 @@ def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{para
             return
         limit = end_of(first, delta)
     open_bucket(pending, limit, values{of_key})
-
+'''
+SEARCH = '''
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search(polls, patience, run, words, items, rank, ranks, proxies, unsent, pending, delta, rows, offsets, columns,
            values{parameters}):
-    """Relax, send and receive until all is over, or there was nothing to do for so many looks."""
+    """Relax, send and receive until all is over, or there was nothing to do for so many looks.
+
+    Where there are no ranks, only relax, about ``run`` edges.
+    """
     numbers, places, counts = np.zeros(ranks, np.int64), pending.places, unsent.counts
     result, left = WAITED, polls
     while True:
-        worked = False
-        for source in range(ranks):
-            entries = num_unread(words, ranks, source, rank)
-            if entries > 0:
-                set_working(words, rank, 1)
-                take_in(entries, source, words, items, rank, ranks, proxies, unsent, pending, rows, values{parameters})
-                worked = True
+        worked = take_in(words, items, rank, ranks, proxies, unsent, pending, rows, values{of_key})
         if places[HEAD] == places[TAIL] and places[PILED] > 0:
-            next_bucket(words, rank, ranks, patience, counts[LOOKS], delta, pending, values{parameters})
+            next_bucket(words, rank, ranks, patience, counts[LOOKS], delta, pending, values{of_key})
             counts[LOOKS] = counts[LOOKS] + 1 if places[HEAD] == places[TAIL] else 0
         if places[HEAD] != places[TAIL]:
-            relax(pending, AT_A_TIME, rows, offsets, columns, values, unsent, proxies.shared{parameters})
+            edges = relax(pending, AT_A_TIME, rows, offsets, columns, values, unsent, proxies.shared{parameters})
+            places[EDGES] += edges
             worked = True
-        if counts[WAITING] > 0:
+        if ranks == 0 and (places[EDGES] >= run or not worked):
+            return WORKED
+        if counts[WAITING] > 0 and ranks > 0:
             worked |= send(numbers, words, items, rank, ranks, proxies, values, unsent)
         if worked:
             result, left = WORKED, polls
             continue
-        over = False
-        if counts[WAITING] == 0 and places[PILED] == 0:
-            set_working(words, rank, 0)
-            over = is_over(words, ranks, run, numbers)
+        over = counts[WAITING] == 0 and places[PILED] == 0 and rest(words, rank, ranks, run, numbers)
         left -= 1
         if over or left < 0:
             return OVER if over else result
 '''
 
 
-def search_among_peers(
-    search: Any, part: Partition, sync: "Sync", write: str, read: str, label: Label, pending: Pending,
-    arguments: tuple[Any, ...],
-) -> int:  # fmt: skip
-    """Run a search until it is over; what is marked in the label is sent first. Collective; returns most buckets."""
-    inboxes = inboxes_of(sync.comm)
-    assert inboxes is not None
-    proxies = kept_with(part, (write, read), lambda: proxies_of(part, sync, write, read))
-    unsent = Unsent(no_bits(part.num_proxies), np.empty(part.num_proxies, np.uint32), np.zeros(COUNTS, np.int64))
-    add_all(label.swap_updated(), unsent, proxies.shared)
-    begin(pending)
-    memory = (inboxes.words, inboxes.words.view(label.values.dtype), inboxes.rank, inboxes.ranks)
-    patience = (POLLS, PATIENCE) if inboxes.cores >= inboxes.ranks else (0, LITTLE_PATIENCE)
-    run = inboxes.begin(sync)
-    result = WORKED
-    while result != OVER:
-        for _ in pauses():
-            result = search(*patience, run, *memory, proxies, unsent, pending, *arguments)
-            if result != WAITED:
-                watchdog.step()
-                break
-    sync.add_traffic("reduce", int(unsent.counts[MESSAGES]), 16 * int(unsent.counts[ENTRIES]))
-    return int(sync.highest(int(pending.places[BUCKETS])))
+class PeerSearch:
+    """A search of all ranks, over what is pending on each; ``arguments``: those of its loop, from ``delta`` on."""
+
+    def __init__(
+        self, search: Any, part: Partition, sync: "Sync", write: str, read: str, label: Label, pending: Pending
+    ) -> None:
+        inboxes = inboxes_of(sync.comm)
+        assert inboxes is not None
+        self._search, self._sync, self._inboxes, self._pending = search, sync, inboxes, pending
+        self._proxies = kept_with(part, (write, read), lambda: proxies_of(part, sync, write, read))
+        proxies = part.num_proxies
+        self._unsent = Unsent(no_bits(proxies), np.empty(proxies, np.uint32), np.zeros(COUNTS, np.int64))
+        self._dtype = label.values.dtype
+
+    def alone(self, edges: int, *arguments: Any) -> int:
+        """Relax about so many edges, before all begin; how many were. Others are told later what has changed."""
+        begin(self._pending)
+        self._run(0, 0, edges, 0, arguments)
+        return int(self._pending.places[EDGES])
+
+    def together(self, *arguments: Any) -> int:
+        """Run until all is over. Collective; returns most buckets."""
+        begin(self._pending)
+        inboxes, counts = self._inboxes, self._unsent.counts
+        patience = (POLLS, PATIENCE) if inboxes.cores >= inboxes.ranks else (0, LITTLE_PATIENCE)
+        run = inboxes.begin(self._sync)
+        result = WORKED
+        while result != OVER:
+            for _ in pauses():
+                result = self._run(*patience, run, inboxes.ranks, arguments)
+                if result != WAITED:
+                    watchdog.step()
+                    break
+        self._sync.add_traffic("reduce", int(counts[MESSAGES]), 16 * int(counts[ENTRIES]))
+        return int(self._sync.highest(int(self._pending.places[BUCKETS])))
+
+    def _run(self, polls: int, patience: int, run: int, ranks: int, arguments: tuple[Any, ...]) -> int:
+        words, rank = self._inboxes.words, self._inboxes.rank
+        rest = (words, words.view(self._dtype), rank, ranks, self._proxies, self._unsent, self._pending)
+        return self._search(polls, patience, run, *rest, *arguments)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True)
@@ -157,16 +180,6 @@ def add(unsent, shared, lid):  # type: ignore[no-untyped-def]
         set_bit(unsent.bits, lid)
         unsent.lids[unsent.counts[WAITING]] = lid
         unsent.counts[WAITING] += 1
-
-
-@njit(cache=True, nogil=True)
-def add_all(bits, unsent, shared):  # type: ignore[no-untyped-def]
-    """These proxies have changed."""
-    for word in range(bits.size):
-        rest = bits[word] & shared[word]
-        while rest:
-            add(unsent, shared, word * 64 + first_bit(rest))
-            rest &= rest - np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
