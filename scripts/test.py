@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def main() -> int:
     )
     parser.add_argument("--device", default="cpu", metavar="DEVICE", help=where)
     options, pytest_args = parser.parse_known_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that nothing it started goes on
     if options.device == "gpu" and not any(names_tests(argument) for argument in pytest_args):
         pytest_args += [str(next((ROOT / "tests").rglob(f"test_{name}.py"))) for name in ON_DEVICE]
     results = []
