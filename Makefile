@@ -7,10 +7,11 @@ STAMP := $(VENV)/installed-from-pyproject
 DEV := $(VENV)/installed-for-tests
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
+# The longest first: a process that begins with it last would keep the others waiting.
 BY_CPU := $(foreach what,card bursts partition_gpu ladder peers priority trace build_gpu gpu translate_rules own_algorithm limits arrays,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
-.PHONY: run test check one-rank types two-ranks stand-in gpu-check bench clean
+.PHONY: run test check one-rank types gpu-check bench clean
 
 run: $(STAMP)  ## breadth-first search on 4 ranks
 	@echo '$(RUN)'
@@ -23,19 +24,14 @@ check: $(DEV)  ## lint, format, types, all but slow tests at 1 and 2 ranks, and 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(MAKE) --jobs=2 one-rank types
-	$(MAKE) --jobs=2 --output-sync=target two-ranks stand-in
+	$(BIN)/python -m scripts.test --ranks 2 -m 'not slow'
+	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 -m 'not slow' $(BY_CPU)
 
 one-rank:
 	$(BIN)/python -m scripts.test --ranks 1 -m 'not slow'
 
 types:
 	$(BIN)/mypy
-
-two-ranks:
-	$(BIN)/python -m scripts.test --ranks 2 -m 'not slow'
-
-stand-in:  # in one process, as two ranks run beside it: with more, a long test comes to its limit
-	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 -m 'not slow' -n 0 $(BY_CPU)
 
 gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy
 	@$(GPU_PYTHON) -c 'import cusp.runtime.devices as devices; exit(devices._use_gpu(0)[1])'

@@ -94,8 +94,6 @@ def environment(device: str) -> dict[str, str]:
     """
     threads = os.environ.get("CUSP_THREADS", "1")  # several test processes and ranks share the cores as it is
     chosen = {"CUSP_DEVICE": device, "CUSP_THREADS": threads, "PYTHONDONTWRITEBYTECODE": ""}
-    # Of MPICH: a rank that waits soon sleeps, and leaves its core to others.
-    chosen |= {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "100"}
     chosen["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"  # of thousands of errors that numba catches itself
     if "gpu" in device and not has_gpu(device):
         chosen["CUDAEMU_DEVICES"] = os.environ.get("CUDAEMU_DEVICES", "4")  # a GPU for each rank

@@ -72,8 +72,8 @@ def test_networkx(comm, shared_tmp, symmetric, normalized):
     ("symmetric", "weighted", "weight"),
     parts.share(
         [
-            (False, False, np.int64),
             (True, True, np.int64),
+            pytest.param(False, False, np.int64, marks=pytest.mark.slow),
             pytest.param(False, True, np.float64, marks=pytest.mark.slow),
             pytest.param(True, False, np.int64, marks=pytest.mark.slow),
             pytest.param(False, True, np.int64, marks=pytest.mark.slow),

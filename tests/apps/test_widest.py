@@ -41,7 +41,9 @@ def solve_all(comm, shared_tmp, graph, policy, source, weight="i8"):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("weight", parts.share(["u8", "f4", None, pytest.param("i1", marks=pytest.mark.slow)]))
+@pytest.mark.parametrize(
+    "weight", parts.share(["u8", "f4", *(pytest.param(weight, marks=pytest.mark.slow) for weight in (None, "i1"))])
+)
 def test_types_of_weights(comm, shared_tmp, weight):
     """Negative ones too, and such as int64 cannot hold; none are all 1."""
     graph = graphs.random_directed(60, 200)

@@ -251,9 +251,21 @@ def relax(pending, most, rows, offsets, columns, values{marks}{parameters}):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def drain_together(team, pending, delta, at_once, ahead, few, rows, offsets, columns, values{marks}{parameters}):
-    """Go on, with helpers, to the same ends as :func:`drain`; the leader alone where there are few edges, or nodes."""
-    mine, places, limits, enough = lists_of_thread(), pending.places, pending.limits, WORK * (team[HELPERS] + 1)
+def drain_together(
+    team, number, pending, delta, at_once, ahead, few, rows, offsets, columns, values{marks}{parameters}
+):
+    """Go on, with helpers, to the same ends as :func:`drain`; the leader alone where there are few edges, or nodes.
+
+    ``number``: of the thread; helpers, from 1 on, do what the leader calls them to.
+    """
+    mine = lists_of_thread()
+    if number > 0:
+        job = wait_for_job(team, number, 0)
+        while job >= 0:
+            work(team, number, mine, pending, rows, offsets, columns, values{marks}{parameters})
+            job = leave(team, number, job)
+        return
+    places, limits, enough = pending.places, pending.limits, WORK * (team[HELPERS] + 1)
     limit, buckets, relaxed, piled = later_by(limits[LIMIT], delta), 1, places[EDGES], places[PILED]
     kept = piled + places[TAIL] - places[HEAD]
     while places[HEAD] != places[TAIL] or places[PILED] > 0:
@@ -308,16 +320,6 @@ def drain_together(team, pending, delta, at_once, ahead, few, rows, offsets, col
         else:
             limit = later_by(limit, delta)
     forget_relaxed(pending, values{of_key})
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def help_drain(team, number, pending, rows, offsets, columns, values{marks}{parameters}):
-    """What a helper does."""
-    mine = lists_of_thread()
-    job = wait_for_job(team, number, 0)
-    while job >= 0:
-        work(team, number, mine, pending, rows, offsets, columns, values{marks}{parameters})
-        job = leave(team, number, job)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -115,8 +115,9 @@ class Drain:
         limit = key.type(MAX.identity(key) if limit is None else limit)
         rest, loops = (*self._graph, *marks, *self._ordered.given), self._loops(way)
         if loops.drain(pending, limit, self._delta, most, at_once, ahead, crowd, *rest):
-            with helped(loops.help_drain, pending, *rest) as team:
-                loops.drain_together(team, pending, self._delta, at_once, ahead, few(), *rest)
+            arguments = (pending, self._delta, at_once, ahead, few(), *rest)
+            with helped(loops.drain_together, *arguments) as team:
+                loops.drain_together(team, 0, *arguments)
         self.edges += int(pending.places[EDGES])
         self.buckets += int(pending.places[BUCKETS])
 
