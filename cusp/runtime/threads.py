@@ -147,7 +147,7 @@ def ranges_of_any_size() -> Iterator[None]:
 
 def threads_for(entries: int) -> int:
     """How many threads so many entries are worth, each of which is one range of :func:`in_parallel`."""
-    return _pieces(entries, 1)
+    return 1 if entries < many() else min(num_threads(), entries // LEAST)
 
 
 def longer() -> int:
@@ -159,9 +159,7 @@ def longer() -> int:
 
 
 def _pieces(entries: int, each: int) -> int:
-    if entries < 2 * LEAST or entries < many():
-        return 1
-    return max(1, min(each * num_threads(), entries // (LEAST * longer())))
+    return 1 if entries < many() else max(1, min(each * num_threads(), entries // (LEAST * longer())))
 
 
 def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...]]) -> list[Result]:
