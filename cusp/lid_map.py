@@ -33,7 +33,7 @@ class LidMap:
     table: np.ndarray
 
     def lids(self, gids: np.ndarray) -> np.ndarray:
-        """Local ids, int32, of an array of global ids, on its device; -1 for nodes without a proxy here."""
+        """Local ids, int32, of an array of global ids, on its device; -1 for those without a proxy here."""
         build = backend(Build, device_of(self.index))
         lids = build.xp.empty(gids.size, np.int32)
         build.look_up(self.index, self.table, move(gids, device_of(self.index)), lids)

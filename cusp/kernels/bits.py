@@ -97,8 +97,10 @@ def lid_of(index, table, gid):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def look_up(index, table, gids, lids):  # type: ignore[no-untyped-def]
-    """``lids[i]`` = local id of ``gids[i]``, or -1."""
+    """``lids[i]`` = local id of ``gids[i]``, or -1, also if that is no node."""
+    words = np.uint64(index.size // 2)
     for i in range(gids.size):
-        gid = np.uint64(gids[i])
-        present = (index[2 * (gid >> np.uint64(6))] >> (gid & np.uint64(63))) & np.uint64(1)
-        lids[i] = lid_of(index, table, gid) if present else -1
+        gid, lids[i] = np.uint64(gids[i]), -1
+        word = gid >> np.uint64(6)
+        if word < words and index[2 * word] >> (gid & np.uint64(63)) & np.uint64(1):
+            lids[i] = lid_of(index, table, gid)

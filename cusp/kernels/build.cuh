@@ -51,10 +51,13 @@ extern "C" __global__ void test_bits(const u64* words, const GID* gids, i64 size
   if (i < size) result[i] = words[(u64)gids[i] >> 6] >> ((u64)gids[i] & 63) & 1;
 }
 
-// lids[i] = local id of gids[i], or -1. One thread per entry.
-extern "C" __global__ void look_up(const u64* index, const int* table, const GID* gids, i64 size, int* lids) {
+// lids[i] = local id of gids[i], or -1, also if that is no node: the index has so many words. One thread per entry.
+extern "C" __global__ void look_up(
+    const u64* index, i64 words, const int* table, const GID* gids, i64 size, int* lids) {
   i64 i = thread_id();
-  if (i < size) lids[i] = has_bit(index, (u64)gids[i]) ? lid_of(index, table, (u64)gids[i]) : -1;
+  if (i >= size) return;
+  u64 gid = (u64)gids[i];
+  lids[i] = gid >> 6 < (u64)words && has_bit(index, gid) ? lid_of(index, table, gid) : -1;
 }
 
 // Joins (lid, place in the row) with lowest[row], the least such pair of a row: the order of the atomics does not matter. A warp

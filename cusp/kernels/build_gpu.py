@@ -146,7 +146,7 @@ def test_bits(words: Array, gids: Array, found: Array) -> None:
 
 
 def look_up(index: Array, table: Array, gids: Array, lids: Array) -> None:
-    _kernels(gids).look_up(gids.size, index, table, gids, gids.size, lids)
+    _kernels(gids).look_up(gids.size, index, index.size // 2, table, gids, gids.size, lids)
 
 
 def relabel(

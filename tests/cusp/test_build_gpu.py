@@ -106,10 +106,12 @@ def test_index(nodes, gid):
         assert build_gpu.rank_of(mine, node) == build_cpu.rank_of(index, node)
     table = np.arange(count, dtype=np.int32)[::-1].copy()
     every = np.arange(nodes).astype(gid)
-    lids, my_lids = np.empty(nodes, np.int32), cp.empty(nodes, np.int32)
-    bits.look_up(index, table, every, lids)
-    build_gpu.look_up(mine, cp.asarray(table), cp.asarray(every), my_lids)
+    beyond = np.concatenate([every, np.array([nodes + 64, 1 << 30], gid)])  # ids that are no nodes, too
+    lids, my_lids = np.empty(beyond.size, np.int32), cp.empty(beyond.size, np.int32)
+    bits.look_up(index, table, beyond, lids)
+    build_gpu.look_up(mine, cp.asarray(table), cp.asarray(beyond), my_lids)
     same(my_lids, lids)
+    assert lids[-2:].tolist() == [-1, -1]
     found, my_found = np.empty(nodes, np.bool_), cp.empty(nodes, np.bool_)
     build_cpu.test_bits(index[::2].copy(), every, found)
     build_gpu.test_bits(mine[::2].copy(), cp.asarray(every), my_found)

@@ -44,3 +44,5 @@ def test_edges_of_words(num_nodes, dtype):
     lid_map = make(num_nodes, gids)
     np.testing.assert_array_equal(lid_map.lids(gids.astype(dtype)), np.arange(gids.size))
     assert lid_map.lids(np.empty(0, dtype)).size == 0
+    beyond = np.array([-(num_nodes // -64) * 64, 10**6, np.iinfo(dtype).max, np.iinfo(dtype).min or 10**9], dtype)
+    np.testing.assert_array_equal(lid_map.lids(beyond), [-1] * 4)
