@@ -108,9 +108,8 @@ def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) 
         some = wanted.sources[first : first + step]
         reach, more = search(some, sums)
         rounds += more
-        lids = part.lid_map.lids(np.array(some, np.int64))
-        own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
-        farthest[move(lids[own], part.device)] = move(reach[own], part.device)
+        own, lids = part.masters_among(np.array(some, np.int64))
+        farthest[move(lids, part.device)] = move(reach[own], part.device)
         progress.update(first + len(some), len(wanted.sources), "source", done)
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(rounds, sums._asdict() | {"farthest": farthest}, sources=first + len(some))

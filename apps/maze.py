@@ -121,10 +121,9 @@ def find_way(part: Partition, sync: Sync, maze: Maze, prepared: object = None) -
     """
     search = bfs(part, sync, maze.start, parents=True, prepared=prepared)
     (way,) = trace(part, sync.comm, search.labels["parents"], [maze.end])
-    lids = part.lid_map.lids(way)
-    own = (lids >= 0) & (lids < part.num_masters)
+    own, lids = part.masters_among(way)
     step = np.full(part.num_masters, -1, np.int64)
-    step[lids[own]] = np.flatnonzero(own)
+    step[lids] = own
     return Answer(search.labels | {"step": step}, search.unreached, search.rounds, {"steps": way.size - 1})
 
 

@@ -91,10 +91,9 @@ def trace(part: Partition, comm: MPI.Intracomm, parents: np.ndarray, targets: li
     steps = [heads]
     walking, lost = np.ones(heads.size, bool), np.zeros(heads.size, bool)
     while walking.any():
-        lids = part.lid_map.lids(heads)
-        own = (lids >= 0) & (lids < part.num_masters)
+        own, lids = part.masters_among(heads)
         known = np.full(heads.size, -1, np.int64)
-        known[own] = parents[lids[own]]
+        known[own] = parents[lids]
         before = np.empty_like(known)
         comm.Allreduce(known, before, MPI.MAX)
         walking = (before >= 0) & (before != heads)

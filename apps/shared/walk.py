@@ -79,11 +79,10 @@ def starts_at(part: Partition, sync: Sync, weights: dict[int, float] | None) -> 
         if not 0 < sum(weights.values()) < np.inf:
             raise OptionError("--personalize: the weights of the nodes must have a sum above 0 that is finite")
     gids = np.array(sorted(weights), np.int64)
-    lids = part.lid_map.lids(gids)
-    own = (lids >= 0) & (lids < part.num_masters)
+    own, lids = part.masters_among(gids)
     values = np.array([weights[gid] for gid in gids.tolist()])
     teleport = np.zeros(part.num_masters)
-    teleport[lids[own]] = (values / values.sum())[own]
+    teleport[lids] = (values / values.sum())[own]
     return move(teleport, part.device)
 
 

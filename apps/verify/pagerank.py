@@ -71,11 +71,11 @@ def verify_best(
             after = step(ranks, teleport, damping)
             (change,) = sync.total(float(abs(after - ranks).sum()))
             ranks, rounds = after, rounds + 1
-        right, lids = to_host(ranks).copy(), part.lid_map.lids(named[named >= 0])
-        own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
-        same = bool((abs(right[lids[own]] - found[own]) <= off).all())
-        right[lids[own]] = 0
-        fine = np.unique(named[named >= 0]).size == lids.size and bool((np.diff(found) <= 0).all())
+        right, nodes = to_host(ranks).copy(), named[named >= 0]
+        own, lids = part.masters_among(nodes)
+        same = bool((abs(right[lids] - found[own]) <= off).all())
+        right[lids] = 0
+        fine = np.unique(nodes).size == nodes.size and bool((np.diff(found) <= 0).all())
         require(sync, fine and same, f"other nodes, or other ranks, are the highest from {start}")
         require(sync, not (right > found[-1] + off).any(), f"a node with a higher rank from {start} is not there")
 

@@ -101,9 +101,8 @@ def _lengths_from(part: Partition, sync: Sync, source: int) -> Label:
 
 def _everywhere_of(part: Partition, sync: Sync, label: Label, nodes: np.ndarray) -> np.ndarray:
     """(nodes,) float64: the values of nodes, on every rank. Collective."""
-    lids, values = part.lid_map.lids(nodes), np.full(nodes.size, np.inf)
-    own = (lids >= 0) & (lids < part.num_masters)
-    values[own] = to_host(label.masters())[lids[own]]
+    (own, lids), values = part.masters_among(nodes), np.full(nodes.size, np.inf)
+    values[own] = to_host(label.masters())[lids]
     sync.comm.Allreduce(MPI.IN_PLACE, values, MPI.MIN)
     return values
 

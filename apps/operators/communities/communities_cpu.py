@@ -7,10 +7,11 @@ import numpy as np
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.sweep_cpu import Graph, best_community, settle_row, take_part
+from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import cut, few, in_parallel, ranges, row_ranges, tables, threads_for
+from cusp.runtime.threads import few, in_parallel, ranges, row_ranges, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -118,8 +119,8 @@ def join(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, loops: np.ndarray,
     strengths: np.ndarray, communities: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    offsets, targets, numbers = unsigned(offsets, targets, numbers)
     begins, members = _list_members(numbers[: strengths.size], communities)
+    offsets, targets, numbers, members = unsigned(offsets, targets, numbers, members)
     before, sizes = np.zeros(communities + 1, np.int64), np.empty(communities, np.int64)
     in_parallel(lambda *some: _count_edges(*some, begins, members, offsets, before[1:]), ranges(communities))
     add_up(before)
@@ -140,14 +141,11 @@ def join(
 
 
 def _list_members(numbers: np.ndarray, communities: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the rows of each community begin, and these rows, ascending."""
-    pieces = cut(numbers.size, tables(numbers.size, communities))
-    counts, members = np.zeros((len(pieces), communities), np.uint32), np.empty(numbers.size, np.uint32)
-    numbered = [(*piece, count) for piece, count in zip(pieces, counts)]
-    in_parallel(lambda first, last, count: _count_members(numbers[first:last], count), numbered)
-    begins = offsets_of(counts[0] if len(counts) == 1 else counts.sum(0, dtype=np.uint32))
-    in_parallel(lambda *some: _begin_members(*some, begins, counts), ranges(communities))
-    in_parallel(lambda *piece: _put_members(*piece, numbers, members), numbered)
+    """Where the rows of each community begin, and these rows, ascending: its in-edges, if each row had one to it."""
+    begins, members, none = np.zeros(communities + 1, np.int64), np.empty(numbers.size, np.int32), np.empty(0, np.uint8)
+    build.count_in_edges(numbers, begins)
+    add_up(begins)
+    build.transpose(0, np.arange(numbers.size + 1), numbers, none, 0, communities, begins[:-1].copy(), members, none)
     return begins, members
 
 
@@ -220,31 +218,6 @@ def _keep_inside(  # type: ignore[no-untyped-def]
 def _add(numbers, values, sums):  # type: ignore[no-untyped-def]
     for i in range(numbers.size):
         sums[numbers[i]] += values[i]
-
-
-@njit(cache=True, nogil=True)
-def _count_members(numbers, count):  # type: ignore[no-untyped-def]
-    for community in numbers:
-        count[community] += np.uint32(1)
-
-
-@njit(cache=True, nogil=True)
-def _begin_members(first, last, begins, counts):  # type: ignore[no-untyped-def]
-    """Counts become the places of the first member of each piece."""
-    for community in range(first, last):
-        place = begins[community]
-        for piece in range(len(counts)):
-            count = counts[piece, community]
-            counts[piece, community] = place
-            place += count
-
-
-@njit(cache=True, nogil=True)
-def _put_members(first, last, places, numbers, members):  # type: ignore[no-untyped-def]
-    for row in range(first, last):
-        community = numbers[row]
-        members[places[community]] = row
-        places[community] += np.uint32(1)
 
 
 @njit(cache=True, nogil=True)

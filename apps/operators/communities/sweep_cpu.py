@@ -18,7 +18,7 @@ from cusp.runtime.compiled_code import njit
 
 DRAW, CLOSE, LOOK, SETTLE = range(4)  # jobs
 SHARE = 2  # of their entries, blocks, ranges or rows: what a thread takes at least
-TURN, RANGES, BEGIN, END = range(teams.FACTS, teams.FACTS + 4)  # the last two: of the moves in the turn before
+TURN, BEGIN, END = range(teams.FACTS, teams.FACTS + 3)  # of the moves in the turn before
 FILLED = teams.SUMS  # moves of this sweep
 BLOCK = 64  # masters that are only looked at for restless ones
 AHEAD, FIRST = 2, 4  # how many rows earlier memory is asked for what the first edges of one lead to
@@ -74,14 +74,13 @@ def take_part(team, number, few, graph):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _lead(team, few, graph):  # type: ignore[no-untyped-def]
-    masters, each = graph.moved.size, _entries_each(graph)
-    blocks, team[RANGES] = -(-masters // BLOCK), -(-(masters + graph.targets.size) // each)
+    blocks, (each, ranges) = -(-graph.moved.size // BLOCK), _ranges(graph)
     _work(team, DRAW, blocks, BLOCK, few, graph)
     for turn in range(graph.draws.size - 1):
         team[TURN] = turn
         if graph.refines:
             _work(team, CLOSE, blocks, BLOCK, few, graph)
-        _work(team, LOOK, team[RANGES], each, few, graph)
+        _work(team, LOOK, ranges, each, few, graph)
         _work(team, SETTLE, team[FILLED] - team[END], 1 if graph.refines else each // BLOCK, few, graph)
         team[BEGIN], team[END] = team[END], team[FILLED]
     _finish(graph, graph.draws.size - 1, team[BEGIN], team[END])
@@ -141,8 +140,8 @@ def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
 
     What moved in the turn before is finished, a share of it with each range.
     """
-    turn, begin, before, ranges = team[TURN], team[BEGIN], team[END] - team[BEGIN], team[RANGES]
-    lot, each = graph.draws[1 + turn], _entries_each(graph)
+    turn, begin, before = team[TURN], team[BEGIN], team[END] - team[BEGIN]
+    lot, (each, ranges) = graph.draws[1 + turn], _ranges(graph)
     _finish(graph, turn, begin + before * first // ranges, begin + before * last // ranges)
     first, last = _row_at(first * each, graph), _row_at(last * each, graph)
     numbers, after = _sides(graph, turn)
@@ -168,9 +167,11 @@ def _look(team, number, first, last, graph):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _entries_each(graph):  # type: ignore[no-untyped-def]
-    """Rows and edges of a range; a block has as many on average."""
-    return BLOCK * (1 + graph.targets.size // max(graph.moved.size, 1))
+def _ranges(graph):  # type: ignore[no-untyped-def]
+    """How many rows and edges a range has, as many as a block on average; and the number of ranges."""
+    masters, edges = graph.moved.size, graph.targets.size
+    each = BLOCK * (1 + edges // max(masters, 1))
+    return each, -(-(masters + edges) // each)
 
 
 @njit(cache=True, nogil=True)
