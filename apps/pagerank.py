@@ -70,7 +70,7 @@ def pagerank(
     """
     assert walk.neighbours is not None
     ops, sums = backend(Pagerank, part.device), Sums(part, sync, walk.neighbours, precision)
-    teleport, factors, ranks = ops.begin(damping, precision, walk.teleport, walk.strengths)
+    teleport, factors, ranks = ops.begin(damping, precision, walk.teleport, walk.strengths, part.num_masters)
     state = (teleport, factors, sums.got.values, ranks, sums.given.values)
 
     def step(kept: float) -> tuple[float, float]:

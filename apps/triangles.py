@@ -10,16 +10,15 @@
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.triangles.interfaces import Triangles
-from cusp.apps.shared.graphs.oriented import Shares, orient, return_to_masters, rows_of_others
+from cusp.apps.shared.graphs.oriented import Shares, orient, pairs_among, return_to_masters, rows_of_others
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
-from cusp.kernels.arrays import mapped, total_of
+from cusp.kernels.arrays import mapped
 from cusp.runtime.devices import backend, xp_of
 
 
@@ -59,19 +58,14 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Share
     for others in rows_of_others(shares, comm):
         count += ops.count_triangles(*others, *rest)
         rounds += 1
-    triangles, paths = sync.total(count, total_of(_pairs, graph.degrees))
+    triangles, paths = sync.total(count, shares.paths)
     figures = {"triangles": triangles, "transitivity": 3 * triangles / paths if paths else 0.0}
     if not per_node:
         return Answer({}, None, rounds, figures)
     at_node = return_to_masters(shares, counts, comm)
-    clustering = at_node / xp.maximum(mapped(_pairs, graph.degrees), 1)
+    clustering = at_node / xp.maximum(mapped(pairs_among, graph.degrees), 1)
     figures["average_clustering"] = sync.total(float(clustering.sum()))[0] / part.num_nodes
     return Answer({"node_triangles": at_node, "clustering": clustering}, None, rounds, figures)
-
-
-def _pairs(degrees: Any) -> Any:
-    """How many pairs of neighbours nodes have."""
-    return degrees * (degrees - 1) >> 1
 
 
 def _per_node(options: argparse.Namespace) -> bool:

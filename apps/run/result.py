@@ -72,7 +72,6 @@ class Result:
         self.arrays = {name: joined_rows(values, comm) if gather else values for name, values in answer.arrays.items()}
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
         self._num_nodes = part.num_nodes
-        self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
         self.table, self._rows = answer.table, answer.rows
         self._comm, self.names, self._gathered, self._nodes = comm, names, gather or bool(self.table), nodes
         edges = gather_edges(part, answer.edges, comm if gather else MPI.COMM_SELF) if answer.edges else {}
@@ -140,7 +139,8 @@ class Result:
         if self.table:
             return named_columns(self._rows(), self.names, self._nodes)
         labels = self.values if self._gathered else self.local
-        columns = {"node": self._gids} | {name: labels[name] for name in labels if name != "node"}
+        nodes = np.arange(self._num_nodes) if self._gathered else self.local["node"]
+        columns = {"node": nodes} | {name: labels[name] for name in labels if name != "node"}
         return named_columns(columns, self.names, ("node", *self._nodes))
 
     def path(self, target: Any) -> list:

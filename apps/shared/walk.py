@@ -23,8 +23,8 @@ class Walk(NamedTuple):
 
     Attributes
     ----------
-    teleport : (masters,) float64
-        Where the walk starts: its sum over all ranks is 1.
+    teleport : (masters,) or (1,) float64
+        With which probability it starts at each node, or at any.
     neighbours : Neighbours, or None if nothing is pulled
         In-neighbours.
     strengths : (senders,) number
@@ -64,7 +64,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
 
 
 def starts_at(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
-    """(masters,) float64: the probability that a walk starts there, equal for all nodes if none are given. Collective.
+    """(masters,) float64: the probability that a walk starts there; (1,) if no nodes are given: at any. Collective.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def starts_at(part: Partition, sync: Sync, weights: dict[int, float] | None) -> 
         On every rank.
     """
     if weights is None:
-        return xp_of(part.device).full(part.num_masters, 1 / part.num_nodes)
+        return xp_of(part.device).full(1, 1 / part.num_nodes)
     with together(sync.comm):
         for gid in weights:
             part.check_node(gid, "--personalize")

@@ -29,7 +29,7 @@ def verify_pagerank(
     Parameters
     ----------
     ranks : (masters,) float
-    teleport : (masters,) float64
+    teleport : (masters,) or (1,) float64
     weighted : bool
         The walk follows edges by weight.
     """

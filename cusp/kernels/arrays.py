@@ -1,7 +1,6 @@
 """Passes over whole arrays on both devices; on CPUs all threads share them, as NumPy lets go of Python's lock."""
 
 import importlib
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import device_of, to_host, xp_of
-from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, ranges, spans_of_blocks
+from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, ranges
 
 
 def mapped(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
@@ -222,11 +221,34 @@ def total_of_floats(values: Any, function: Callable[..., Any] = lambda some: som
     if device_of(values) == "gpu":
         return float(function(values).astype(np.float64, copy=False).sum())
 
-    def some(first: int, last: int) -> list[float]:
-        blocks = (values[block * BLOCK : (block + 1) * BLOCK] for block in range(first, last))
-        return [float(function(block).sum(dtype=np.float64)) for block in blocks]
+    sums = np.empty(-(-values.size // BLOCK))
 
-    return sum(itertools.chain.from_iterable(in_parallel(some, spans_of_blocks(values.size))), 0.0)
+    def some(first: int, last: int) -> None:
+        _add_blocks(function(values[first * BLOCK : last * BLOCK]), BLOCK, sums[first:last])
+
+    in_parallel(some, cut(sums.size, max(1, sums.size // longer())))
+    return sum(sums.tolist())
+
+
+@njit(cache=True, nogil=True)
+def _add_blocks(values, size, sums):  # type: ignore[no-untyped-def]
+    """The sum of each block of so many floats, by eight sums, so that no addition waits for the one before."""
+    for block in range(sums.size):
+        some = values[block * size : (block + 1) * size]
+        a = b = c = d = e = f = g = h = 0.0
+        whole = some.size & ~7
+        for place in range(0, whole, 8):
+            a += some[place]
+            b += some[place + 1]
+            c += some[place + 2]
+            d += some[place + 3]
+            e += some[place + 4]
+            f += some[place + 5]
+            g += some[place + 6]
+            h += some[place + 7]
+        for place in range(whole, some.size):
+            a += some[place]
+        sums[block] = ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 
 def _share(function: Callable[[int, int], None], values: Any) -> None:

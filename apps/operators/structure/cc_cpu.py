@@ -188,29 +188,28 @@ def _unite_alone(
     if not ascending:
         names = np.empty_like(own)
 
-        def copy(first: int, last: int) -> None:
-            names[first:last] = own[first:last]
+        def begin(first: int, last: int) -> None:
             _flatten(parents[first:last], parents)
+            _name_roots(first, parents[first:last], own[first:last], names)
 
-        in_parallel(copy, ranges(parents.size))
+        in_parallel(begin, ranges(parents.size))
         lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
         in_parallel(lower, ranges(parents.size))
 
-    def name(first: int, last: int) -> int:
-        return int(_name_members(alone, first, parents[first:last], component[first:last], parents, names, members))
+    def name(first: int, last: int) -> tuple[int, int]:
+        return _name_members(alone, first, parents[first:last], component[first:last], parents, names, members)  # type: ignore[no-any-return]
 
-    components = sum(in_parallel(name, ranges(parents.size)))
-    largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
-    return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
+    roots, sizes = zip(*in_parallel(name, ranges(parents.size)))
+    return 0, 0, component, {"components": sync.total(sum(roots))[0], "largest": sync.highest(max(sizes))}
 
 
 @njit(cache=True, nogil=True)
 def _name_members(alone, first, own, component, parents, names, members):  # type: ignore[no-untyped-def]
-    """Roots of some nodes, and their names; how many are roots. Neighbours mostly have the same: it is counted later.
+    """Roots of some nodes, and their names; how many are roots, and the most members that a tree had until then.
 
-    Others may flatten the trees meanwhile.
+    Neighbours mostly have the same root: it is counted later. Others may flatten the trees meanwhile.
     """
-    held, begin, name, roots = np.int32(-1), 0, np.int64(0), 0
+    held, begin, name, roots, most = np.int32(-1), 0, np.int64(0), 0, 0
     for lid in range(own.size):
         root = own[lid]
         while parents[root] != root:
@@ -218,13 +217,20 @@ def _name_members(alone, first, own, component, parents, names, members):  # typ
         own[lid] = root
         if root != held:
             if held >= 0:
-                _add_members(alone, members, held, lid - begin)
+                most = max(most, _add_members(alone, members, held, lid - begin))
             held, begin, name = root, lid, names[root]
         component[lid] = name
         roots += root == first + lid
     if own.size > 0:
-        _add_members(alone, members, held, own.size - begin)
-    return roots
+        most = max(most, _add_members(alone, members, held, own.size - begin))
+    return roots, most
+
+
+@njit(cache=True, nogil=True)
+def _name_roots(first, parents, gids, names):  # type: ignore[no-untyped-def]
+    for lid in range(parents.size):
+        if parents[lid] == first + lid:
+            names[first + lid] = gids[lid]
 
 
 @njit(cache=True, nogil=True)
@@ -265,10 +271,11 @@ def _count_members(alone, parents, members):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, inline="always")
 def _add_members(alone, members, root, more):  # type: ignore[no-untyped-def]
+    """How many there are then."""
     if alone:
         members[root] += more
-    else:
-        atomic_add(members, root, np.int32(more))
+        return np.int64(members[root])
+    return np.int64(atomic_add(members, root, np.int32(more))) + more
 
 
 @njit(cache=True, nogil=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.interfaces import is_sparse, own_neighbours
+from cusp.kernels.arrays import mapped
 from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.kernels.bits import prefetch, prefetch_to_write, unsigned
 from cusp.partition import Partition
@@ -79,7 +80,7 @@ def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
 
 def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
     """A rank peels as far as it can by itself; then peeled masters are broadcast, if any rank has some with mirrors."""
-    core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
+    core, degrees = Label(part, np.int32, -1, MAX), mapped(lambda some: some, part.degrees, dtype=np.int32)
     offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
     helped = part.num_local_edges >= many() and (is_sparse(part) or num_threads() >= OF_HUBS)
     hubs = 0 if is_sparse(part) or not helped else min(MOST_HUBS, degrees.size)

@@ -30,8 +30,10 @@ class Rows(Protocol):
 class Pagerank(Protocol):
     """PageRank: what masters do between two passes over the edges, and a pass that pushes residuals."""
 
-    def begin(self, damping: float, precision: str, teleport: Array, strengths: Array) -> tuple[Array, Array, Array]:
-        """``teleport``, ``damping / strengths`` and ranks of 0, in that precision."""
+    def begin(
+        self, damping: float, precision: str, teleport: Array, strengths: Array, masters: int
+    ) -> tuple[Array, Array, Array]:
+        """``teleport``, ``damping / strengths`` and as many ranks of 0, in that precision."""
 
     def new_ranks(
         self, kept: Any, teleport: Array, factors: Array, sums: Array, ranks: Array, contributions: Array
@@ -39,7 +41,7 @@ class Pagerank(Protocol):
         """Ranks of the masters from the sums over their in-edges, and what they contribute in turn.
 
         ``ranks`` = ``sums + kept * teleport``, and ``contributions`` = ``factors * ranks`` for the first nodes, which
-        are those with out-edges. ``sums`` are 0 afterwards.
+        are those with out-edges. ``sums`` are 0 afterwards. Here and below, ``teleport`` may be one number for all.
 
         Returns
         -------

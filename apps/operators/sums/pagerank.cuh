@@ -7,13 +7,14 @@ struct Node {
   VALUE sum, teleport, rank, factor;
 };
 
-// The first ``senders`` masters have out-edges. Publishes by how much the ranks changed and the sum of those of the other
+// The first ``senders`` masters have out-edges. Walks start at master m with ``teleport[m * each]``: ``each`` is 0 where
+// one number is that of all. Publishes by how much the ranks changed and the sum of those of the other
 // nodes, in units of 2^-60.
-extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const VALUE* teleport, const VALUE* factors,
-                                     VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
+extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, i64 each, const VALUE* teleport,
+                                     const VALUE* factors, VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
   double change = 0, dangling = 0;
   for_each_loaded(0, masters, [&](i64 at) {
-    return Node{sums[at], teleport[at], ranks[at], at < senders ? factors[at] : 0};
+    return Node{sums[at], teleport[at * each], ranks[at], at < senders ? factors[at] : 0};
   }, [&](i64 at, Node node, bool live) {
     if (!live) return;
     VALUE rank = node.sum + kept * node.teleport;
@@ -30,11 +31,11 @@ extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const
   publish(totals, 2, host);
 }
 
-extern "C" __global__ void collect(i64 masters, double pending, const double* teleport, i64* residuals, u64* totals,
-                                   u64* host) {
+extern "C" __global__ void collect(i64 masters, double pending, i64 each, const double* teleport, i64* residuals,
+                                   u64* totals, u64* host) {
   u64 total = 0;
   for (i64 node = thread_id(); node < masters; node += num_threads()) {
-    i64 residual = residuals[node] + (i64)__dmul_rn(pending, teleport[node]);
+    i64 residual = residuals[node] + (i64)__dmul_rn(pending, teleport[node * each]);
     residuals[node] = residual;
     total += residual < 0 ? -residual : residual;
   }

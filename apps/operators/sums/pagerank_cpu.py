@@ -7,6 +7,7 @@ import numpy as np
 
 from cusp.apps.operators.sums.interfaces import Steps
 from cusp.apps.operators.sums.rows_cpu import sum_plain_rows, sum_weighted_rows
+from cusp.kernels.arrays import mapped
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
@@ -17,15 +18,15 @@ from gluon.label import Label
 MANY = 8  # a part of all nodes: if walks reach more, all are looked at, in their order
 
 
-def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
-    starts, factors, ranks = (np.empty(array.size, precision) for array in (teleport, strengths, teleport))
+def begin(damping: float, precision: str, teleport: Any, strengths: Any, masters: int) -> tuple[Any, Any, Any]:
+    factors, ranks = (np.empty(size, precision) for size in (strengths.size, masters))
 
     def some(first: int, last: int) -> None:
-        starts[first:last], ranks[first:last] = teleport[first:last], 0
+        ranks[first:last] = 0
         factors[first:last] = damping / strengths[first:last].astype(precision)
 
-    in_parallel(some, ranges(teleport.size))
-    return starts, factors, ranks
+    in_parallel(some, ranges(masters))
+    return mapped(lambda some: some, teleport, dtype=np.dtype(precision)), factors, ranks
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
@@ -43,19 +44,20 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 @njit(cache=True, nogil=True)
 def _new_ranks(kept, size, first, last, teleport, factors, sums, ranks, contributions, changes, dangling):  # type: ignore[no-untyped-def]
     """Loops over slices, whose places need no test for those that count from the end: such loops take half as long."""
+    alike, start = teleport.size == 1, kept * teleport[0] if teleport.size else kept
     for block in range(first, last):
         change = left = 0.0
         begin, end = block * size, min(block * size + size, ranks.size)
         starts, found, old = teleport[begin:end], sums[begin:end], ranks[begin:end]
         shares, given = factors[begin:end], contributions[begin:end]
         for node in range(shares.size):
-            rank = found[node] + kept * starts[node]
+            rank = found[node] + (start if alike else kept * starts[node])
             change += abs(np.float64(rank) - np.float64(old[node]))
             old[node] = rank
             given[node] = shares[node] * rank
             found[node] = 0
         for node in range(shares.size, old.size):
-            rank = found[node] + kept * starts[node]
+            rank = found[node] + (start if alike else kept * starts[node])
             change += abs(np.float64(rank) - np.float64(old[node]))
             old[node] = rank
             left += rank
@@ -69,9 +71,9 @@ def collect(pending: float, teleport: Any, residuals: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _collect(pending, teleport, residuals):  # type: ignore[no-untyped-def]
-    total = np.int64(0)
+    total, alike = np.int64(0), teleport.size == 1
     for node in range(residuals.size):
-        residuals[node] += np.int64(pending * teleport[node])
+        residuals[node] += np.int64(pending * teleport[0 if alike else node])
         total += abs(residuals[node])
     return total
 

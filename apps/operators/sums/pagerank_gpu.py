@@ -7,21 +7,22 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import queue_of, threads_for
 from cusp.kernels.cuda import c_type, load, sums_of
+from cusp.runtime.devices import xp_of
 from gluon.label import Label
 
 PAGERANK = "cusp/apps/operators/sums/pagerank.cuh"
 UNIT = 2.0**60
 
 
-def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
-    return teleport.astype(precision), damping / strengths.astype(precision), teleport.astype(precision) * 0
+def begin(damping: float, precision: str, teleport: Any, strengths: Any, masters: int) -> tuple[Any, Any, Any]:
+    return teleport.astype(precision), damping / strengths.astype(precision), xp_of("gpu").zeros(masters, precision)
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
     totals = sums_of(2)
     _pagerank(ranks.dtype).new_ranks(
-        threads_for(ranks.size), ranks.size, factors.size, ranks.dtype.type(kept), teleport, factors, sums, ranks,
-        contributions, totals.counters, totals.address,
+        threads_for(ranks.size), ranks.size, factors.size, ranks.dtype.type(kept), int(teleport.size > 1), teleport,
+        factors, sums, ranks, contributions, totals.counters, totals.address,
     )  # fmt: skip
     change, dangling = totals.read()
     return change / UNIT, dangling / UNIT
@@ -30,7 +31,14 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
     total, size = sums_of(1), residuals.size
     _pagerank(np.float64).collect(
-        threads_for(size), size, np.float64(pending), teleport, residuals, total.counters, total.address
+        threads_for(size),
+        size,
+        np.float64(pending),
+        int(teleport.size > 1),
+        teleport,
+        residuals,
+        total.counters,
+        total.address,
     )
     return total.read()[0]
 

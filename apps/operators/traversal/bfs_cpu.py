@@ -21,6 +21,7 @@ from cusp.apps.operators.traversal.levels_cpu import (
     pull_nodes,
     search,
 )
+from cusp.kernels.arrays import mapped
 from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
@@ -119,7 +120,8 @@ def bfs_drain(
         rounds = 1 + max(in_parallel(lambda first, last: int(values[first:last].max()), ranges(values.size)))
     if not with_parents:
         return values, values[:0], rounds
-    return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), rounds
+    hops = mapped(lambda some: some >> shift, values, dtype=np.int32)
+    return hops, mapped(lambda some: np.where(some < 0, some, some & (1 << shift) - 1), values), rounds
 
 
 def _first_sources(offsets: np.ndarray, sources: np.ndarray) -> np.ndarray:

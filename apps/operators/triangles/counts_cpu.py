@@ -27,8 +27,8 @@ def count_triangles(
     is the same in any order.
     """
     edges = unsigned(begins, ends, targets, row_begins, row_ends, rows)
-    own = [(np.zeros(begins.size, np.uint8), np.zeros_like(counts)) for _ in range(num_threads())]
-    free = [*own]
+    own = [np.zeros_like(counts) for _ in range(num_threads())]
+    free: list[tuple[np.ndarray, ...]] = [(found,) for found in own]
 
     def count(kernel: Callable[..., Any], pieces: list[Range], *args: Any) -> list[Any]:
         def some(first: int, last: int) -> Any:
@@ -40,7 +40,7 @@ def count_triangles(
         return in_parallel(some, pieces)
 
     def add(first: int, last: int) -> None:
-        for _, found in own:
+        for found in own:
             counts[first:last] += found[first:last]
 
     short = count(_count_short, ranges(begins.size, UNEVEN))
@@ -52,6 +52,7 @@ def count_triangles(
     begin = hubs if left.size else begins.size  # then no rows are marked, but a rehearsal loads the code
     pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[begin:], in_begins[begin:])), UNEVEN)
     pieces = [(begin + first, begin + last) for first, last in pieces]
+    free = [(np.zeros(begins.size, np.uint8), found) for found in own[: len(pieces)]]
     triangles += sum(count(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources)))
     in_parallel(add, ranges(counts.size))
     return int(triangles)
@@ -80,7 +81,7 @@ def _bits_of_rows(hubs, row_begins, row_ends, rows):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def _count_short(first, last, begins, ends, targets, row_begins, row_ends, rows, marks, counts):  # type: ignore[no-untyped-def]
+def _count_short(first, last, begins, ends, targets, row_begins, row_ends, rows, counts):  # type: ignore[no-untyped-def]
     """Returns the triangles, and the u whose rows are not short."""
     one, triangles, size = np.uint64(1), np.int64(0), np.int64(0)
     left = np.empty(last - first, np.uint32)  # memory that is not written takes none
@@ -120,7 +121,7 @@ def first_from(values, begin, end, value):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count_by_bits(  # type: ignore[no-untyped-def]
-    first, last, users, hubs, bits, begins, ends, targets, row_begins, row_ends, rows, marks, counts
+    first, last, users, hubs, bits, begins, ends, targets, row_begins, row_ends, rows, counts
 ):
     """Triangles of some u whose v are hubs; ``words`` and ``masks`` have the w < v of u's row as bits."""
     one, triangles, most = np.uint64(1), np.int64(0), (hubs >> np.uint64(6)) + np.uint64(1)

@@ -7,13 +7,14 @@ at rank p modulo the number of ranks, which spreads hubs and leaves alike, whate
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.triangles.interfaces import Triangles
-from cusp.kernels.arrays import add_up, by_rank, offsets_of, runs_of_rows
+from cusp.kernels.arrays import add_up, by_rank, offsets_of, runs_of_rows, total_of
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
@@ -57,9 +58,19 @@ class Shares:
     taken: list[Any]
     given: Any
 
+    @cached_property
+    def paths(self) -> int:
+        """Paths of two edges, with a master of this rank in the middle."""
+        return total_of(pairs_among, self.graph.degrees)
+
     def numbers_of(self, places: Any) -> Any:
         """(n,) int32: numbers of places; -1 for a place that does not occur here."""
         return _look_up(self.index, self.places.size, places)
+
+
+def pairs_among(degrees: Any) -> Any:
+    """How many pairs of neighbours nodes have."""
+    return degrees * (degrees - 1) >> 1
 
 
 def orient(graph: Partition, sync: Sync) -> Shares:
