@@ -13,7 +13,7 @@ from cusp.apps.run.keywords import Keywords, annotation_of
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
 from cusp.errors import OptionError, check_same, together
-from cusp.output.whole_file import Name, check_target
+from cusp.output.whole_file import Name, check_targets
 from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
 from gluon.sync import Sync
@@ -57,9 +57,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         former = options.get("start")
         former = former if isinstance(former, Result) else None
         options |= {"start": "start"} if former else {}
-        for path in (trace, options.get("checkpoint")):
-            if path is not None:
-                check_target(path, part.comm)
+        targets = {"trace": trace, "checkpoint": options.get("checkpoint")}
+        if any(path is not None for path in targets.values()):
+            check_targets(part.comm, targets)
         with traced(part.comm, trace, say=False) as comm:
             with together(comm):
                 chosen = read(part, options, verify, execution)
