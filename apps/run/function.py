@@ -7,7 +7,7 @@ from typing import Any
 
 from cusp.apps.harness import App, timed_run
 from cusp.apps.run.checkpoint import open_checkpoint
-from cusp.apps.run.cli import check_execution, with_gids
+from cusp.apps.run.cli import EXECUTIONS, with_gids
 from cusp.apps.run.former import open_former
 from cusp.apps.run.keywords import Keywords, annotation_of
 from cusp.apps.run.partitioned_graph import PartitionedGraph
@@ -36,7 +36,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         named = {name: part.gids(options[name]) for name in nodes & options.keys()}
         named |= {name: part.weights_of(options[name], f"--{name}") for name in weighted & options.keys()}
         chosen = with_gids(parser, parser.read(options | named), None, part.num_nodes)
-        chosen.verify, chosen.execution = verify, check_execution(execution)
+        if execution not in EXECUTIONS:
+            raise OptionError(f"execution={execution!r}: choose one of {', '.join(EXECUTIONS)}")
+        chosen.verify, chosen.execution = verify, execution
         app.check_options(chosen)
         if app.reads_weights(chosen) and part.unused:
             raise OptionError(
