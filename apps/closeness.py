@@ -142,7 +142,10 @@ def _searches(sync: Sync, wanted: Wanted) -> Adding:
     if copy is None:
         return _searches_together(part, sync, lengths)
     if isinstance(copy, WholeGraph):
-        return partial(_add_alone, part, sync, copy.rows, partial(_add_lengths, copy))
+        add_lengths = backend(CpuBatches, "cpu").add_lengths
+        return partial(
+            _add_alone, part, sync, copy.rows, lambda some, sums: (add_lengths(copy, copy.rows[some], sums), 0)
+        )
     return partial(_add_alone, part, sync, np.argsort(to_host(copy[0].gids)), _searches_together(*copy, lengths))
 
 
@@ -182,11 +185,6 @@ def _add_each(
         reach[place] = sync.highest(length.max().item() if length.size else 0.0)
         rounds += int(answer.rounds)
     return reach, rounds
-
-
-def _add_lengths(graph: WholeGraph, sources: list[int], sums: HopSums) -> Found:
-    """In a copy of the graph."""
-    return backend(CpuBatches, "cpu").add_lengths(graph, graph.rows[sources], sums), 0
 
 
 def _add(found: HopSums, sums: HopSums) -> None:

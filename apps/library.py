@@ -24,7 +24,7 @@ from cusp import partitioner
 from cusp.apps.harness import App
 from cusp.apps.run.cli import add_transport_option
 from cusp.apps.run.function import function_of
-from cusp.apps.run.inputs import open_input, open_slice, policy_for
+from cusp.apps.run.inputs import open_input, open_slice
 from cusp.apps.run.keywords import Keywords
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
@@ -37,6 +37,7 @@ from cusp.input.graph_file import GraphHeader
 from cusp.policies import Policy
 from cusp.policies.compile_rules import compile_policy
 from cusp.program import report
+from cusp.program.choose import named_policy
 from cusp.program.cli import add_partition_options
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import debugging
@@ -170,7 +171,7 @@ def partition_graph(
         source = open_input(comm, chosen, weights, placement, insist=False)
     else:
         with together(comm):
-            compiled = compile_policy(policy_for(comm, chosen), device)
+            compiled = compile_policy(named_policy(chosen, comm.size), device)
             if chosen.memory_limit:
                 raise OptionError("memory_limit is for graph files; this graph is in memory")
             if format is not None:

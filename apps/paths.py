@@ -58,10 +58,6 @@ class Detour(NamedTuple):
     head: int = -1
     looks: int = 0
 
-    def banned_at(self, place: int) -> frozenset[int]:
-        """The nodes that do not come next at a place from that one on, apart from that of the path."""
-        return self.banned if place == self.place else frozenset()
-
 
 def paths(sync: Sync, graphs: Graphs, source: int, target: int, k: int) -> Answer:
     """The k shortest paths without circles, or all if there are fewer. Collective.
@@ -87,16 +83,18 @@ def paths(sync: Sync, graphs: Graphs, source: int, target: int, k: int) -> Answe
             better = look(detours, each, heap[0].length if heap else each.length)
         else:
             found.append(each.path)
+            banned = {each.place: each.banned}  # besides the node of the path
             better = [
-                Detour(length, GUESS, (len(found), place), each.path, place, each.banned_at(place), head)
+                Detour(length, GUESS, (len(found), place), each.path, place, banned.get(place, frozenset()), head)
                 for length, place, head in detours.leave(each.path, each.place, each.banned, detours.whole)
             ]
         for detour in better:
             heapq.heappush(heap, detour)
+    unit = "hops" if graphs.part.weights is None else "distance"
     columns = {
         "number": np.repeat(np.arange(len(found)), [path.size for path in found]),
         "node": np.concatenate([shortest[:0], *found]),
-        unit_of(graphs): np.concatenate([np.zeros(0, detours.dtype), *map(detours.distances, found)]),
+        unit: np.concatenate([np.zeros(0, detours.dtype), *map(detours.distances, found)]),
     }
     return Answer({}, None, detours.rounds, {"paths": len(found)}, table=columns)
 
@@ -116,11 +114,6 @@ def look(detours: Detours, guess: Detour, next_length: float) -> list[Detour]:
     path = np.concatenate([kept, tail])
     banned = guess.banned | {int(guess.path[guess.place + 1])}
     return [Detour(length, PATH, tuple(path.tolist()), path, guess.place, banned)]
-
-
-def unit_of(graphs: Graphs) -> str:
-    """What the lengths of paths are called."""
-    return "hops" if graphs.part.weights is None else "distance"
 
 
 def show(

@@ -128,7 +128,10 @@ def _spread(A: Matrix, source: int, name: str, multiply: str, dtype: DTypeLike) 
         A.T.multiply(x, multiply=multiply, into=x, sparse=True)
         rounds += 1
     refuse_overflow(A.part, A.sync, source, x.values, x.identity)
-    return _answer(name, x, rounds)
+    values, nothing = x.masters(), x.identity
+    if values.dtype.kind == "f":
+        return Answer({name: values}, nothing, rounds)
+    return Answer({name: x.device.xp.where(values == nothing, -1, values)}, -1, rounds)
 
 
 def pagerank(A: Matrix, damping: float = 0.85, tolerance: float = 1e-6) -> Answer:
@@ -145,14 +148,6 @@ def pagerank(A: Matrix, damping: float = 0.85, tolerance: float = 1e-6) -> Answe
         change = sync.total(float(abs(new - ranks).sum()))[0]
         ranks, rounds = new, rounds + 1
     return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
-
-
-def _answer(name: str, label: Label, rounds: int) -> Answer:
-    """The values of masters: -1, or infinity, where nothing arrived."""
-    values, nothing = label.masters(), label.identity
-    if values.dtype.kind == "f":
-        return Answer({name: values}, nothing, rounds)
-    return Answer({name: label.device.xp.where(values == nothing, -1, values)}, -1, rounds)
 
 
 ALGORITHMS = {

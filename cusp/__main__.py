@@ -92,11 +92,10 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
         for name in ("dry_run", "save", "memory_limit") if foreign else ():
             if getattr(options, name):
                 raise OptionError(f"--{name.replace('_', '-')}: needs a graph file; cusp convert makes one")
-        policy = named_policy(options)
         if options.ranks and not options.dry_run:
             raise OptionError(f"--ranks {options.ranks}: only with --dry-run; mpirun -n says how many ranks there are")
         parts = options.ranks or comm.size
-        policy.grid_for(parts)
+        policy = named_policy(options, parts)
     header, edges = open_graph(comm, options)
     report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
     placement = choose_device("cpu" if options.dry_run else options.device, comm, options.threads)

@@ -140,13 +140,6 @@ def gid_of(word: str, names: Names | None, num_nodes: int, option: str) -> int:
     return gid
 
 
-def check_execution(name: str) -> str:
-    """The name of a way to execute, if it is one."""
-    if name not in EXECUTIONS:
-        raise OptionError(f"execution={name!r}: choose one of {', '.join(EXECUTIONS)}")
-    return name
-
-
 def parser_of(app: App) -> argparse.ArgumentParser:
     """The command line of an app: the options of every app, and its own."""
     parser = Parser(

@@ -7,13 +7,13 @@ from typing import Any
 
 from cusp.apps.harness import App, timed_run
 from cusp.apps.run.checkpoint import open_checkpoint
-from cusp.apps.run.cli import check_execution, with_gids
+from cusp.apps.run.cli import EXECUTIONS, with_gids
 from cusp.apps.run.former import open_former
 from cusp.apps.run.keywords import Keywords, annotation_of
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
 from cusp.errors import OptionError, check_same, together
-from cusp.output.whole_file import Name, check_target
+from cusp.output.whole_file import Name, check_targets
 from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
 from gluon.sync import Sync
@@ -36,7 +36,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         named = {name: part.gids(options[name]) for name in nodes & options.keys()}
         named |= {name: part.weights_of(options[name], f"--{name}") for name in weighted & options.keys()}
         chosen = with_gids(parser, parser.read(options | named), None, part.num_nodes)
-        chosen.verify, chosen.execution = verify, check_execution(execution)
+        if execution not in EXECUTIONS:
+            raise OptionError(f"execution={execution!r}: choose one of {', '.join(EXECUTIONS)}")
+        chosen.verify, chosen.execution = verify, execution
         app.check_options(chosen)
         if app.reads_weights(chosen) and part.unused:
             raise OptionError(
@@ -57,9 +59,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         former = options.get("start")
         former = former if isinstance(former, Result) else None
         options |= {"start": "start"} if former else {}
-        for path in (trace, options.get("checkpoint")):
-            if path is not None:
-                check_target(path, part.comm)
+        targets = {"trace": trace, "checkpoint": options.get("checkpoint")}
+        if any(path is not None for path in targets.values()):
+            check_targets(part.comm, targets)
         with traced(part.comm, trace, say=False) as comm:
             with together(comm):
                 chosen = read(part, options, verify, execution)

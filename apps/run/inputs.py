@@ -97,7 +97,7 @@ def open_input(
             refuse_foreign_options(options)
         if options.memory_limit and (foreign or not is_file):
             raise OptionError("--memory-limit: needs a graph file, from cusp convert; this graph is in memory")
-        compiled = None if is_folder else compile_policy(policy_for(comm, options), placement.device)
+        compiled = None if is_folder else compile_policy(named_policy(options, comm.size), placement.device)
         header = read_header(options.graph) if is_file and not is_folder and not foreign else None
     kind = "a folder" if is_folder else "a file of another format" if foreign else header and replace(header, path="")
     check_same(comm, "graphs", kind)
@@ -115,19 +115,6 @@ def open_input(
         report.say(comm.rank, f"no graph was named: this is rmat{DEFAULT_SCALE}, a random one, made for this run")
     name, edges = (generate or partial(_small_rmat, weighted))(comm, options)
     return open_slice(comm, name, NamedSlice(edges, None), compiled, options, placement)
-
-
-def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
-    """The policy that the options name; for ``auto`` one that stands for it until the graph is known.
-
-    Raises
-    ------
-    PolicyError, OptionError
-        It is not known, or its grid does not fit the ranks.
-    """
-    policy = named_policy(options)
-    policy.grid_for(comm.size)
-    return policy
 
 
 def _settled(
@@ -233,7 +220,7 @@ def _policy_again(
     What a manifest names is code or a file of somebody else: only a user may name that.
     """
     if options.policy != DEFAULT_POLICY:
-        return policy_for(comm, options), options
+        return named_policy(options, comm.size), options
     if not is_built_in(manifest.policy) or manifest.parameters.get("node_map"):
         more = " --node-map FILE" if manifest.parameters.get("node_map") else ""
         raise PolicyError(

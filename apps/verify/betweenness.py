@@ -49,14 +49,14 @@ def verify_betweenness(
     else:
         expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources, found)
     expected *= scale
-    wrong = _differ(part, betweenness, expected, scale)
+    wrong = differ(part, betweenness, expected, scale)
     tell_node(part, sync, "betweenness: differs from a recount of the paths for node", wrong)
     if found is not None:
-        (wrong,) = sync.total(int(_differ(part, edges, found * edge_scale, edge_scale).sum()))
+        (wrong,) = sync.total(int(differ(part, edges, found * edge_scale, edge_scale).sum()))
         require(sync, not wrong, f"betweenness: differs from a recount of the paths for {wrong:,} edges")
 
 
-def _differ(part: Partition, values: Any, expected: Any, scale: Any) -> Any:
+def differ(part: Partition, values: Any, expected: Any, scale: Any = 0) -> Any:
     """(n,) bool: values that differ by more than rounding."""
     return ~(abs(move(values, part.device) - expected) <= ROUNDING * xp_of(part.device).maximum(expected, scale))
 
@@ -144,11 +144,7 @@ def _count_paths(part: Partition, sync: Sync, source: int) -> tuple[Label, Label
     DEEPEN.until_quiet(part, sync, level=level, length=length)
     _to_all(sync, level)
     for step in range(_deepest(sync, level) + 1):
-        paths.swap_updated()  # copies at mirrors are not shares of a sum
-        paths.mark(_masters_at(level, step))
-        sync.broadcast(paths, read="any")
-        paths.mark((level.values == step).nonzero()[0])  # also mirrors that had this value before, as of the source
-        COUNT(part, frontier=paths.swap_updated(), length=length, paths=paths)
+        COUNT(part, frontier=_agreed(sync, paths, level, step), length=length, paths=paths)
         sync.reduce(paths, write="dst")
     paths.swap_updated()
     return length, level, paths
@@ -158,11 +154,7 @@ def _dependencies(part: Partition, sync: Sync, length: Label, level: Label, path
     """The share of the shortest paths to all nodes that depends on each, at all proxies. Collective."""
     depending = Label(part, np.float64, 0, ADD)
     for step in range(_deepest(sync, level), 0, -1):
-        depending.swap_updated()
-        depending.mark(_masters_at(level, step))
-        sync.broadcast(depending, read="any")
-        depending.mark((level.values == step).nonzero()[0])  # and those whose share is 0
-        DEPEND(part, frontier=depending.swap_updated(), length=length, paths=paths, depending=depending)
+        DEPEND(part, frontier=_agreed(sync, depending, level, step), length=length, paths=paths, depending=depending)
         sync.reduce(depending, write="src")
     return depending
 
@@ -172,9 +164,13 @@ def _deepest(sync: Sync, level: Label) -> int:
     return int(sync.highest(int(level.values.max()) if level.values.size else 0))
 
 
-def _masters_at(level: Label, step: int) -> Any:
-    """Local ids of the masters of a level."""
-    return (level.masters() == step).nonzero()[0]
+def _agreed(sync: Sync, label: Label, level: Label, step: int) -> Any:
+    """Give the values of the masters of a level to their mirrors; returns all proxies of the level. Collective."""
+    label.swap_updated()  # copies at mirrors are not shares of a sum
+    label.mark((level.masters() == step).nonzero()[0])
+    sync.broadcast(label, read="any")
+    label.mark((level.values == step).nonzero()[0])  # also mirrors that had this value before: of the source, or 0
+    return label.swap_updated()
 
 
 def _to_all(sync: Sync, label: Label) -> None:

@@ -23,7 +23,7 @@ def verify_eigenvector(part: Partition, sync: Sync, values: Any, tolerance: floa
     added up.
     """
     values = _check_values(part, sync, "eigenvector", values, 2)
-    new = values + _sums(_to_count(part, weighted), sync, values, ALONG)
+    new = values + _sums(to_count(part, weighted), sync, values, ALONG)
     new /= np.sqrt(_norm(sync, new, 2))
     _check_change(sync, "eigenvector", values, new, tolerance)
 
@@ -38,7 +38,7 @@ def verify_katz(part: Partition, sync: Sync, answer: Answer, weighted: bool, opt
     alpha = answer.figures["alpha"]
     require(sync, options.alpha in (None, alpha), f"katz: alpha is {alpha:g}, and {options.alpha} was asked for")
     values = _check_values(part, sync, "katz", answer.labels["katz"], None if options.unnormalized else 2)
-    own = values - alpha * _sums(_to_count(part, weighted), sync, values, ALONG)
+    own = values - alpha * _sums(to_count(part, weighted), sync, values, ALONG)
     beta = options.beta if options.unnormalized else sync.total(float(own.sum()))[0] / part.num_nodes
     require(sync, beta > 0, f"katz: nodes have {beta:.3g} of their own on average, not more than 0")
     twice = 1 if options.unnormalized else 2  # the mean may be off as the values are
@@ -53,7 +53,7 @@ def verify_hits(
     No value is below 0, both have the sum 1, authorities are in proportion to the sums of their hubs, and hubs to those
     of their authorities up to ``tolerance``, all differences added up.
     """
-    part, given = _to_count(part, weighted), {"hubs": hubs, "authorities": authorities}
+    part, given = to_count(part, weighted), {"hubs": hubs, "authorities": authorities}
     given = {name: _check_values(part, sync, name, values, 1) for name, values in given.items()}
     for name, other, step, most in (("authorities", "hubs", ALONG, 0), ("hubs", "authorities", AGAINST, tolerance)):
         sums = _sums(part, sync, given[other], step)
@@ -62,7 +62,7 @@ def verify_hits(
             _check_change(sync, name, given[name], sums / total, most)
 
 
-def _to_count(part: Partition, weighted: bool) -> Partition:
+def to_count(part: Partition, weighted: bool) -> Partition:
     """The partition with weights that edge operators take, or none."""
     if not weighted:
         return part.without_weights()

@@ -1,12 +1,12 @@
 """Verifier of PageRank: see apps/verify/check.py."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
+from cusp.apps.verify.centrality import to_count
 from cusp.apps.verify.check import everywhere, raise_first, require
 from cusp.runtime.devices import move, to_host, xp_of
 
@@ -82,8 +82,7 @@ def verify_best(
 
 def _stepper(part: Partition, sync: Sync, weighted: bool) -> Callable[[Any, Any, float], Any]:
     """What makes ranks by one more step, from (masters,) ranks, where walks start, and damping. Collective."""
-    if weighted and part.weights is not None and part.weights.dtype == np.uint64:  # edge operators count in int64
-        part = replace(part, weights=part.weights.astype(np.float64), csc=None)
+    part = to_count(part, weighted)
     xp, (strengths, given) = xp_of(part.device), _strengths(part, sync) if weighted else (part.degrees, {})
 
     def step(ranks: Any, teleport: Any, damping: float) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cusp import MIN, EdgeOperator, Label, Partition, Sync
-from cusp.apps.verify.betweenness import RELAX, ROUNDING
+from cusp.apps.verify.betweenness import RELAX, ROUNDING, differ
 from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.runtime.devices import move, to_host, xp_of
 from cusp.runtime.mpi import MPI
@@ -140,10 +140,5 @@ def verify_closeness(
     expected *= scale / max(part.num_nodes - 1, 1)
     expected = xp.minimum(expected, reached / xp.where(lengths > 0, lengths, np.inf))
     tell_node(part, sync, "reaching: is not the number of sources that lead to node", reaching != reached)
-    tell_node(part, sync, "closeness: is not that of the distances to node", _differ(closeness, expected))
-    tell_node(part, sync, "harmonic: is not that of the distances to node", _differ(harmonic, inverse * scale))
-
-
-def _differ(values: Any, expected: Any) -> Any:
-    """(masters,) bool: values that differ by more than rounding."""
-    return ~(abs(values - expected) <= ROUNDING * expected)
+    tell_node(part, sync, "closeness: is not that of the distances to node", differ(part, closeness, expected))
+    tell_node(part, sync, "harmonic: is not that of the distances to node", differ(part, harmonic, inverse * scale))

@@ -71,13 +71,13 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     options = vars(parse_together(comm, make_parser(), argv))
     from cusp.convert.conversion import check_output, write_graph
     from cusp.edge_lists.generators import generate  # after the command line: numba and h5py take long to import
-    from cusp.output.whole_file import check_target
+    from cusp.output.whole_file import check_targets
 
     start = time.perf_counter()
     output, transpose = options.pop("output"), options.pop("transpose")
     with together(comm):
         check_output(output, transpose)
-    check_target(output, comm)
+    check_targets(comm, {"--output": output})
     num_nodes, num_edges = write_graph(generate(options.pop("kind"), comm, **options), comm, output, transpose)
     if comm.rank == 0:
         size = os.path.getsize(output) / 1e6

@@ -14,7 +14,7 @@ from cusp.formats import EdgeSource, open_edges
 from cusp.formats.source import Asked, EncodingError, FractionalWeightError, WideIdsError
 from cusp.names.numbering import NameSlab, name_ids, names_of, number_names, slab_of
 from cusp.output.tables import HDF5, TABLES, check_suffix, suffix_of, write_columns
-from cusp.output.whole_file import check_target
+from cusp.output.whole_file import check_targets
 from cusp.runtime.files import check_unchanged, described, stamp
 from cusp.runtime.mpi import MPI
 
@@ -90,7 +90,7 @@ def convert(
     InputError
         On every rank.
     """
-    check_target(output, comm)  # which may be the input: it is replaced when the new file is complete
+    check_targets(comm, {"--output": output})  # which may be the input: it is replaced when the new file is complete
     builder, source, names = _read(comm, request)
     if notes is not None:
         notes.extend([*source.notes, *hints_of(source)])

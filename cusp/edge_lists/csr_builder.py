@@ -20,7 +20,7 @@ from cusp.names.names import Names
 from cusp.names.numbering import NameSlab
 from cusp.output.dataset_writer import DatasetWriter
 from cusp.output.graph_writer import writing_graph
-from cusp.output.whole_file import check_target
+from cusp.output.whole_file import check_targets
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import local_ranks
 from cusp.runtime.storage import host_bytes
@@ -238,7 +238,7 @@ class CsrBuilder:
         OutputError, ScratchError
             On every rank, if the file or a scratch file cannot be written; the file is then as it was before.
         """
-        check_target(path, self._comm)
+        check_targets(self._comm, {"--output": path})
         self._use()
         plan = self._plan()
         swap = transpose and not self._options.symmetrize  # a symmetrized graph is its own transpose

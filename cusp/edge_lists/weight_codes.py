@@ -50,18 +50,14 @@ def convert(weights: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
         return weights
     if weights.dtype.kind not in "iuf" or (weights.dtype.kind == "f" and dtype.kind != "f"):
         raise TypeError(f"weights of type {weights.dtype} cannot become {dtype}")
-    if dtype.kind != "f" and weights.size:
-        limits = np.iinfo(dtype)
-        bad = (weights < limits.min) | (weights > limits.max)
-        if bad.any():
-            at = int(bad.argmax())
-            bounds = f"{dtype} ({limits.min} to {limits.max})"
-            raise GraphFileError(f"edge {first + at:,}: weight {weights[at]} does not fit {bounds}")
     with np.errstate(over="ignore"):
         converted = weights.astype(dtype)
-    if dtype.kind == "f" and weights.dtype.kind == "f" and dtype.itemsize < weights.dtype.itemsize:
-        lost = np.isinf(converted) & np.isfinite(weights)
-        if lost.any():
-            at = int(lost.argmax())
-            raise GraphFileError(f"edge {first + at:,}: weight {weights[at]} does not fit {dtype}")
+    if dtype.kind == "f":
+        bad, limits = np.isinf(converted) & np.isfinite(weights), ""
+    else:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        bad, limits = (weights < low) | (weights > high), f" ({low} to {high})"
+    if bad.any():
+        at = int(bad.argmax())
+        raise GraphFileError(f"edge {first + at:,}: weight {weights[at]} does not fit {dtype}{limits}")
     return converted

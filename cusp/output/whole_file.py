@@ -78,13 +78,6 @@ def append_lines(path: Name, lines: Sequence[str]) -> None:
             raise
 
 
-def check_target(path: Name, comm: Intracomm) -> None:
-    """Raise OutputError on every rank if it is certain that ``path`` cannot be written. Collective."""
-    with together(comm):
-        if comm.rank == 0:
-            check_folder(Path(path))
-
-
 def check_targets(comm: Intracomm, targets: Mapping[str, Name | None], inputs: Sequence[Name | None] = ()) -> None:
     """Raise OutputError on every rank if a target cannot be written, or is an input or another target. Collective.
 

@@ -25,19 +25,21 @@ SAMPLED = 1 << 16  # nodes whose mirrors are counted
 BETTER = 0.98  # of what an earlier one takes, at most: less is not worth edges that travel
 
 
-def named_policy(options: argparse.Namespace) -> Policy:
+def named_policy(options: argparse.Namespace, parts: int) -> Policy:
     """The policy that the options name; for ``auto`` the first candidate, until :func:`chosen_policy` has chosen.
 
     Raises
     ------
     PolicyError, OptionError
-        It is not known; there is a limit on the memory with which it would be chosen.
+        It is not known, or its grid does not fit so many parts; there is a limit on the memory with which it would be
+        chosen.
     """
-    if options.policy != AUTO:
-        return load_policy(options.policy, **policy_parameters(options))
-    if options.memory_limit:
+    if options.policy == AUTO and options.memory_limit:
         raise OptionError(f"--policy {AUTO}: looks at all edges in memory; with --memory-limit, name a policy")
-    return load_policy(CANDIDATES[0], **policy_parameters(options))
+    name = CANDIDATES[0] if options.policy == AUTO else options.policy
+    policy = load_policy(name, **policy_parameters(options))
+    policy.grid_for(parts)
+    return policy
 
 
 def chosen_policy(

@@ -16,7 +16,6 @@ import os
 import re
 import statistics
 import subprocess
-import tempfile
 from collections import defaultdict
 from itertools import product
 from pathlib import Path
@@ -26,7 +25,7 @@ import numpy as np
 
 from cusp.apps.run.output import commit
 from scripts.bench.shared.graphs import graph_named
-from scripts.bench.shared.rows import ROOT, absolute, add_file_options, app_rows, call, keep, table
+from scripts.bench.shared.rows import ROOT, absolute, add_file_options, call, keep, rows_in, table, written
 
 PAGERANK = ("--unweighted", "--iterations", "8", "--tolerance", "0", "--precision")
 APPS: dict[str, tuple[str, ...]] = {  # what the table calls an app -> its words
@@ -111,11 +110,9 @@ def measure(tree: Path, graph: Path, one: Run, options: argparse.Namespace) -> f
     if one.name != "partition":
         chosen += ["--sources", str(options.sources)] if one.name in SEARCHES else []
         app, *more = APPS.get(one.name, (one.name,))
-        return statistics.mean(row["seconds"] for row in app_rows(one.ranks, app, graph, *more, *chosen, tree=tree))
-    with tempfile.TemporaryDirectory() as folder:
-        figures = Path(folder) / "figures.json"
-        call(one.ranks, "cusp", graph, *chosen, "--json", figures, tree=tree)
-        return float(json.loads(figures.read_text())["partition_seconds"])
+        rows = rows_in(written("--rows", call, one.ranks, f"apps.{app}", graph, *more, *chosen, tree=tree))
+        return statistics.mean(row["seconds"] for row in rows)
+    return float(json.loads(written("--json", call, one.ranks, "cusp", graph, *chosen, tree=tree))["partition_seconds"])
 
 
 def gapbs_seconds(gapbs: Path, path: Path, one: Run, sources: int) -> float:

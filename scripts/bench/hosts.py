@@ -11,12 +11,12 @@ scripts.hosts: where there are fewer cores than ranks, only what was sent means 
 
 import argparse
 import statistics
-import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scripts.bench.shared.graphs import weighted
-from scripts.bench.shared.rows import add_file_options, call_on_hosts, keep, kept, read_rows, table
+from scripts.bench.shared.rows import add_file_options, algorithm_rows, call_on_hosts, keep, kept, table
 
 APPS, TRANSPORTS = "bfs,sssp,cc,pagerank,kcore", "mpi,hosts"
 COLUMNS = {"ms": "ms", "cpu_ms": "on cores", "network_mb": "kB", "packets": "packets"}
@@ -49,13 +49,9 @@ def run(options: argparse.Namespace) -> None:
 
 def measure(graph: Path, hosts: int, rate: str, transport: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows of all policies and algorithms."""
-    with tempfile.TemporaryDirectory() as target:
-        rows = Path(target) / "rows.jsonl"
-        words = [str(graph), "--device", "cpu", "--threads", "1", "--transport", transport, "--partitions", "0"]
-        words += ["--policies", options.policies, "--apps", options.apps, "--set", "iterations=20,tolerance=0"]
-        words += ["--trials", str(options.trials), "--sources", str(options.sources), "--rows", str(rows)]
-        call_on_hosts(hosts, rate, hosts * options.each, "scripts.bench.algorithms", *words)
-        return [row | {"link": rate} for row in read_rows(rows) if row["app"] != "partition"]
+    start = partial(call_on_hosts, hosts, rate, hosts * options.each)
+    rows = algorithm_rows(start, graph, 1, options, "--policies", options.policies, "--transport", transport)
+    return [row | {"link": rate} for row in rows]
 
 
 def cell(row: dict[str, Any]) -> tuple:

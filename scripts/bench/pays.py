@@ -13,14 +13,14 @@ machine share its cores, see scripts.hosts.
 import argparse
 import os
 import statistics
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scripts.bench.shared.graphs import weighted
-from scripts.bench.shared.rows import ROOT, add_file_options, call, call_on_hosts, keep, kept, read_rows, table
+from scripts.bench.shared.rows import ROOT, add_file_options, algorithm_rows, call, call_on_hosts, keep, kept, table
 
 PICTURE = ROOT / "docs" / "pictures" / "pays.svg"
 APPS = "bfs,sssp,cc,pagerank"
@@ -46,8 +46,7 @@ def run(options: argparse.Namespace) -> None:
     for name in [] if options.show else options.graphs.split(","):
         graph = weighted(options.data, name)
         for ranks in map(int, options.ranks.split(",")):
-            measured = [row for row in measure(graph, ranks, options) if row["app"] != "partition"]
-            keep(predicted(measured, graph, options), options.rows)
+            keep(predicted(measure(graph, ranks, options), graph, options), options.rows)
     rows = kept(options.rows, lambda row: (row["graph"], row["app"], row["ranks"], row["link"], row["policy"]))
     print(shown(rows))
     if options.show:
@@ -57,19 +56,11 @@ def run(options: argparse.Namespace) -> None:
 def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows of all policies and algorithms on so many ranks: of each the medians, and all that they are of."""
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
-    with tempfile.TemporaryDirectory() as target:
-        rows = Path(target) / "rows.jsonl"
-        policies = ",".join([options.policies] * options.repeats)
-        words = [str(graph), "--device", "cpu", "--policies", policies, "--partitions", "0", "--apps", options.apps]
-        words += ["--set", "iterations=20,tolerance=0", "--trials", str(options.trials), "--threads", str(threads)]
-        words += ["--sources", str(options.sources), "--rows", str(rows)]
-        if options.rate:
-            call_on_hosts(ranks, options.rate, ranks, "scripts.bench.algorithms", *words, limit=LIMIT)
-        else:
-            call(ranks, "scripts.bench.algorithms", *words, limit=LIMIT)
-        repeats: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-        for row in read_rows(rows):
-            repeats[row["policy"], row["app"]].append(row | {"link": options.rate})
+    start = partial(call_on_hosts, ranks, options.rate, ranks) if options.rate else partial(call, ranks)
+    policies = ",".join([options.policies] * options.repeats)
+    repeats: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in algorithm_rows(partial(start, limit=LIMIT), graph, threads, options, "--policies", policies):
+        repeats[row["policy"], row["app"]].append(row | {"link": options.rate})
     taken = ((same[0], [row["ms"] for row in same]) for same in repeats.values())
     return [row | {"ms": statistics.median(times), "all_ms": times} for row, times in taken]
 

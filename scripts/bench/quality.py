@@ -21,8 +21,8 @@ import numpy as np
 
 from cusp.apps.harness import commit
 from cusp.policies.policy import MODULES, POLICIES
-from scripts.bench.shared.graphs import FILES, folder, kronecker, published
-from scripts.bench.shared.rows import add_file_options, call, keep, kept, table
+from scripts.bench.shared.graphs import FILES, folder, graph_named, published
+from scripts.bench.shared.rows import add_file_options, call, keep, kept, table, written
 
 ONCE = [*(name for name in POLICIES if name != "map"), *MODULES]
 AGAIN = ["fec", "ldg", "2ps"]  # policies that gain by a second look
@@ -70,7 +70,7 @@ def measure(name: str, target: Path, options: argparse.Namespace) -> list[dict]:
             return []
         graph, symmetric = made
     else:
-        graph = symmetric = kronecker(options.data, int(name.removeprefix("kron")))
+        graph = symmetric = graph_named(options.data, name)
     base = {"graph": name, "ranks": options.ranks, "commit": commit(), "offline": None}
     rows = compare(graph, options.policies, options.parts, options.ranks, base | {"passes": 1})
     if again := [name for name in AGAIN if name in options.policies]:
@@ -89,11 +89,8 @@ def measure(name: str, target: Path, options: argparse.Namespace) -> list[dict]:
 
 def compare(graph: Path, policies: list[str], parts: list[int], ranks: int, about: dict, *more: str) -> list[dict]:
     """Rows of ``cusp compare``."""
-    with tempfile.TemporaryDirectory() as target:
-        figures = Path(target) / "figures.json"
-        sizes = ("--ranks", ",".join(map(str, parts)), "--passes", str(about["passes"]))
-        call(ranks, "cusp", "compare", graph, "--policies", ",".join(policies), *sizes, *more, "--json", figures)
-        return [about | row for row in json.loads(figures.read_text())]
+    words = ("--policies", ",".join(policies), "--ranks", ",".join(map(str, parts)), "--passes", str(about["passes"]))
+    return [about | row for row in json.loads(written("--json", call, ranks, "cusp", "compare", graph, *words, *more))]
 
 
 def metis(symmetric: Path, graph: Path, parts: int, target: Path) -> float:

@@ -13,7 +13,7 @@ from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.input.checksum import checksum
 from cusp.input.graph_file import index_dtype
 from cusp.output.graph_writer import writing_graph
-from cusp.output.whole_file import OutputError, check_target
+from cusp.output.whole_file import OutputError, check_targets
 from cusp.runtime import files
 from cusp.runtime.mpi import MPI
 
@@ -117,7 +117,7 @@ def test_missing_part(comm, shared_tmp):
 def test_no_such_folder(comm, shared_tmp):
     for path in (shared_tmp / "missing" / "graph.h5", shared_tmp):
         with pytest.raises(OutputError, match="folder"):
-            check_target(path, comm)
+            check_targets(comm, {"--output": path})
         with pytest.raises(OutputError, match="folder"):
             with writing_graph(path, comm, num_nodes=3, num_edges=0):
                 pass

@@ -124,7 +124,8 @@ class Sampler:
         """
         whole, count = self._whole, len(batches)
         with together(self._comm):
-            seeds = [self._on_device(nodes) for nodes in batches.values()]
+            given = (nodes if hasattr(nodes, "get") else np.asarray(nodes) for nodes in batches.values())
+            seeds = [move(nodes, whole.device).astype(np.int64) for nodes in given]
             limits = self._limits(until, count)
         keys = move(splitmix64(np.array([*batches], np.int64), self._key), whole.device)
         bounds = np.cumsum([0, *(some.size for some in seeds)])
@@ -159,9 +160,6 @@ class Sampler:
         none, hops = self._joined([]), len(self.fan_out)
         more = [values[:0] for values in self._whole.columns[1:]]
         return Sample(none, none, none, *self._known(more), [0] * (hops + 1), [0] * hops)
-
-    def _on_device(self, nodes: Any) -> Any:
-        return move(nodes if hasattr(nodes, "get") else np.asarray(nodes), self._whole.device).astype(np.int64)
 
     def _check_distinct(self, batches: list[int], seeds: Any, bounds: np.ndarray) -> None:
         """Raise OptionError if a node is twice in a batch."""

@@ -39,13 +39,11 @@ def published(name: str, target: Path) -> tuple[Path, Path] | None:
     return graph, symmetric
 
 
-def kronecker(data: Path, scale: int) -> Path:
-    """An RMAT graph in both directions without loops and parallel edges, with weights 1 to 255; made once."""
-    return graph_named(data, f"kron{scale}")
-
-
 def graph_named(data: Path, name: str) -> Path:
-    """A graph with weights 1 to 255, made once: ``kronSCALE``, or ``roadN``, a lattice with gaps of N million nodes."""
+    """A graph with weights 1 to 255 and all edges in both directions, made once.
+
+    It is ``kronSCALE``, RMAT without loops and parallel edges; or ``roadN``, a lattice with gaps of N million nodes.
+    """
     data.mkdir(parents=True, exist_ok=True)
     path, side = data / f"{name}.h5", str(round(float(name[4:]) ** 0.5 * 1000))
     kron = ("rmat", "--scale", name[4:], "--edge-factor", "16", "--symmetrize", *CLEAN)

@@ -60,12 +60,22 @@ def call_on_hosts(hosts: int, rate: str, ranks: int, module: str, *args: str | P
     subprocess.run([sys.executable, *words], cwd=ROOT, check=True, timeout=limit, env=mpirun.environment())
 
 
-def app_rows(ranks: int, app: str, graph: Path, *options: str, tree: Path = ROOT) -> list[dict]:
-    """Run an app as a user would; the harness's row of each trial."""
+def written(option: str, run: Callable[..., object], *args: Any, **named: Any) -> str:
+    """What a program writes into the file that an option of it names; ``run`` is :func:`call` or the like."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.jsonl"
-        call(ranks, f"apps.{app}", graph, *options, "--rows", path, tree=tree)
-        return read_rows(path)
+        path = Path(folder) / "written"
+        run(*args, option, path, **named)
+        return path.read_text()
+
+
+def algorithm_rows(
+    run: Callable[..., object], graph: Path, threads: int, options: argparse.Namespace, *words: str
+) -> list[dict]:
+    """Rows of ``scripts.bench.algorithms`` on CPUs; ``run(module, *words)`` starts it."""
+    words += ("--device", "cpu", "--threads", str(threads), "--partitions", "0", "--apps", options.apps)
+    words += ("--set", "iterations=20,tolerance=0", "--trials", str(options.trials), "--sources", str(options.sources))
+    found = rows_in(written("--rows", run, "scripts.bench.algorithms", graph, *words))
+    return [row for row in found if row["app"] != "partition"]
 
 
 def settings_of(app: str, text: str) -> dict[str, Any]:
@@ -78,9 +88,14 @@ def settings_of(app: str, text: str) -> dict[str, Any]:
     return {name: {"True": True, "False": False}.get(value, value) for name, value in pairs if name in known}
 
 
+def rows_in(text: str) -> list[dict]:
+    """The rows in what a file says."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def read_rows(path: Path) -> list[dict]:
     """All rows of a file."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return rows_in(path.read_text())
 
 
 def keep(rows: Iterable[dict], path: Path) -> None:
