@@ -44,6 +44,7 @@ USUAL = "pagerank"  # stands for algorithms that are not here
 SHARED = Exchange(1.0, 2e-6)  # ranks of one host
 LINKED = Exchange(1.0, 10e-6)  # over TCP
 PEERS = Exchange(1.0, 15e-6)  # GPUs of one host
+THREADS = 0.6  # a rank with so many threads does as much as threads ** THREADS ranks of one; not on a GPU
 GPU_CORES = 300  # an H200 does as much as so many threads of these CPUs (PageRank of kron24)
 
 
@@ -106,11 +107,12 @@ def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | N
     parts = quality.masters.size
     host = np.arange(parts) * hosts.number // parts
     threads = np.maximum(1, hosts.cores // np.bincount(host, minlength=hosts.number))[host]
+    speed = threads ** (1.0 if hosts.gpus else THREADS)
 
     def slowest(nanoseconds: np.ndarray) -> float:
         """Seconds of the slowest part, or of all cores of the slowest host."""
         of_cores = np.bincount(host, nanoseconds, hosts.number) / hosts.cores
-        return float(max((nanoseconds / threads).max(), of_cores.max())) / 1e9
+        return float(max((nanoseconds / speed).max(), of_cores.max())) / 1e9
 
     work = slowest(quality.edges * demand.edge_ns + quality.proxies * demand.proxy_ns)
     exchange = network = 0.0

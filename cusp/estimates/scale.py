@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from cusp.estimates.cost import GPU_CORES, Cluster, Demand, predict
-from cusp.estimates.dry_run import PROGRAM_MB, peak
+from cusp.estimates.dry_run import peak
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
 
@@ -89,7 +89,7 @@ def hosts_needed(row: dict[str, Any], header: GraphHeader, machine: Machine) -> 
 
     None if no number has: every rank needs the program, and bits for all nodes.
     """
-    of_each = PROGRAM_MB + 2 * (header.num_nodes // 4) / 1e6
+    of_each = peak(header, math.inf, (header.num_nodes // 4) / 1e6)
     divided = row["parts"] * (peak(header, row["parts"], row["memory_mb"]) - of_each)
     left = machine.memory / 1e6 / machine.ranks - of_each
     return math.ceil(divided / left / machine.ranks) if left > 0 else None

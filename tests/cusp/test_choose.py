@@ -14,7 +14,7 @@ from cusp.apps.bfs import APP as BFS
 from cusp.apps.graph500.__main__ import main as graph500
 from cusp.apps.harness import main as run_app
 from cusp.errors import OptionError, PolicyError
-from cusp.estimates.cost import Cluster, predict
+from cusp.estimates.cost import THREADS, Cluster, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import read_slice
@@ -46,7 +46,9 @@ def test_a_round():
     few_cores = predict(quality(4), "pagerank", Cluster(1, 1, 1e9))
     assert few_cores.work == pytest.approx(4 * alone.work)
     many_cores = predict(quality(4), "pagerank", Cluster(1, 16, 1e9))
-    assert many_cores.work == pytest.approx(alone.work / 4)
+    assert many_cores.work == pytest.approx(alone.work / 4**THREADS)
+    cards = predict(quality(4), "pagerank", Cluster(1, 16, 1e9, gpus=True))
+    assert cards.work == pytest.approx(alone.work / 4)
     apart = predict(quality(4), "pagerank", Cluster(4, 1, 1e6))
     assert apart.network == pytest.approx(3 * 10**4 * 8 / 1e6)  # what a host sends, once
     assert predict(quality(4), "bfs", Cluster(4, 1, 1e6)).network < apart.network

@@ -15,7 +15,7 @@ from cusp.apps.harness import main as run_app
 from cusp.apps.pagerank import APP as PAGERANK
 from cusp.commands import plan
 from cusp.errors import InputError, OptionError
-from cusp.estimates.cost import DEMANDS, GPU_CORES, Cluster, predict
+from cusp.estimates.cost import DEMANDS, GPU_CORES, THREADS, Cluster, predict
 from cusp.estimates.measured import read_run
 from cusp.estimates.quality import Quality
 from cusp.estimates.scale import Machine, best_by_parts, figures_of, hosts_needed
@@ -126,7 +126,7 @@ def test_what_fits_and_what_would(graph):
     assert needed and needed > 2
     enough, few = (figures_of(even(4 * hosts), header, tight, "bfs", None) for hosts in (needed, needed - 1))
     assert enough["fits"] and not few["fits"]
-    assert hosts_needed(rows[-1], header, replace(tight, memory=10**9)) is None
+    assert hosts_needed(rows[-1], header, replace(tight, memory=9 * 10**8)) is None
 
 
 def test_the_policy_that_fits_is_taken():
@@ -157,6 +157,8 @@ def test_what_a_run_tells(tmp_path):
     pairs = 250 * (1 - np.eye(2))
     same = Quality(np.full(2, 500), np.full(2, 750), np.full(2, 500_000), pairs, np.full(2, 125), np.full(2, 125), 1000)
     assert predict(same, "pagerank", Cluster(1, 8, 1e9), demand).seconds == pytest.approx(0.02, rel=1e-3)
+    wider = read_run(write_run(tmp_path / "wide.json", {"threads": 8}), "pagerank", "cpu")
+    assert wider.work / run.work == pytest.approx(2**THREADS, rel=0.05)  # in the same time
     search = read_run(write_run(tmp_path / "bfs.json", {"mb_sent": 0.0}, app="bfs"), "bfs", "cpu").demand("bfs")
     assert search.label_bytes == DEMANDS["bfs"].label_bytes and search.rounds == 10
 
