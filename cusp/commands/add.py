@@ -88,8 +88,8 @@ def _add_to_file(
                  if getattr(options, {"graph": "grown"}.get(name, name.replace("-", "_")))]  # fmt: skip
         if given:
             raise OptionError(f"{', '.join(given)}: for saved partitions; {options.graph} is a graph file")
-        check_suffix(output, HDF5, "--output")
         header = read_header(options.graph)
+        check_suffix(output, HDF5, "--output")
     names = read_names(header.path, comm, header.num_nodes)
     added = read_added(comm, request_of(options, input=options.edges), header, names)
     grow_file(comm, header, added, output, options.memory_limit, options.scratch)

@@ -172,6 +172,7 @@ def test_what_does_not_fit_is_refused(comm, shared_tmp):
         ([folder, unweighted, "--policy", mine], OptionError, "has no weights"),
         ([folder, new, "--policy", mine, "--graph", plain], OptionError, "and the grown partition"),
         ([path, str(shared_tmp / "nothing.txt")], GraphFileError, "nothing.txt"),
+        ([str(shared_tmp / "missing"), new], GraphFileError, "missing: no such file"),
     ):
         with pytest.raises(error, match=message):
             add.main(comm, arguments)
