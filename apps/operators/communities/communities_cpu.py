@@ -6,7 +6,8 @@ import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
-from cusp.apps.operators.communities.sweep_cpu import Graph, best_community, settle_row, take_part
+from cusp.apps.operators.communities.rows_cpu import best_community, settle_row
+from cusp.apps.operators.communities.sweep_cpu import Graph, take_part
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned

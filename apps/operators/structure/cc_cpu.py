@@ -228,6 +228,7 @@ def _name_members(alone, first, own, component, parents, names, members):  # typ
 
 @njit(cache=True, nogil=True)
 def _name_roots(first, parents, gids, names):  # type: ignore[no-untyped-def]
+    """Only roots have names, so memory of others is not touched. These parents are roots."""
     for lid in range(parents.size):
         if parents[lid] == first + lid:
             names[first + lid] = gids[lid]

@@ -11,7 +11,8 @@ struct Node {
 // one number is that of all. Publishes by how much the ranks changed and the sum of those of the other
 // nodes, in units of 2^-60.
 extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, i64 each, const VALUE* teleport,
-                                     const VALUE* factors, VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
+                                     const VALUE* factors, VALUE* sums, VALUE* ranks, VALUE* contributions,
+                                     u64* totals, u64* host) {
   double change = 0, dangling = 0;
   for_each_loaded(0, masters, [&](i64 at) {
     return Node{sums[at], teleport[at * each], ranks[at], at < senders ? factors[at] : 0};

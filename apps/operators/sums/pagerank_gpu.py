@@ -29,16 +29,9 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
-    total, size = sums_of(1), residuals.size
+    total, size, each = sums_of(1), residuals.size, int(teleport.size > 1)
     _pagerank(np.float64).collect(
-        threads_for(size),
-        size,
-        np.float64(pending),
-        int(teleport.size > 1),
-        teleport,
-        residuals,
-        total.counters,
-        total.address,
+        threads_for(size), size, np.float64(pending), each, teleport, residuals, total.counters, total.address
     )
     return total.read()[0]
 
