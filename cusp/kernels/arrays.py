@@ -226,7 +226,7 @@ def total_of_floats(values: Any, function: Callable[..., Any] = lambda some: som
     def some(first: int, last: int) -> None:
         _add_blocks(function(values[first * BLOCK : last * BLOCK]), BLOCK, sums[first:last])
 
-    in_parallel(some, cut(sums.size, max(1, sums.size // longer())))
+    in_parallel(some, _pieces(sums, 1))
     return sum(sums.tolist())
 
 
@@ -256,6 +256,6 @@ def _share(function: Callable[[int, int], None], values: Any) -> None:
     in_parallel(function, _pieces(values))
 
 
-def _pieces(values: Any) -> list[Range]:
-    """On CPUs short ones, so that what is computed in between stays in a core's own cache."""
-    return cut(values.size, max(1, values.size // (BLOCK * longer()) if device_of(values) == "cpu" else 1))
+def _pieces(values: Any, block: int = BLOCK) -> list[Range]:
+    """On CPUs a few blocks each, so that what is computed in between stays in a core's own cache."""
+    return cut(values.size, max(1, values.size // (block * longer()) if device_of(values) == "cpu" else 1))

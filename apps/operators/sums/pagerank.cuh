@@ -8,8 +8,8 @@ struct Node {
 };
 
 // The first ``senders`` masters have out-edges. Walks start at master m with ``teleport[m * each]``: ``each`` is 0 where
-// one number is that of all. Publishes by how much the ranks changed and the sum of those of the other
-// nodes, in units of 2^-60.
+// one number is that of all. Publishes by how much the ranks changed and the sum of those of the other nodes, in units
+// of 2^-60.
 extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, i64 each, const VALUE* teleport,
                                      const VALUE* factors, VALUE* sums, VALUE* ranks, VALUE* contributions,
                                      u64* totals, u64* host) {
