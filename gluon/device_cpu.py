@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import atomic_or
 
 xp = np  # what makes and handles its arrays
 full = threads.full

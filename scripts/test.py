@@ -22,7 +22,7 @@ communities sssp pagerank betweenness centrality closeness mis coloring msf simi
 former tree edge_operator priority tutorial widest verify paths maze semiring graph500 harness trace bench_gpu ladder
 landmarks faults saved limits extreme_weights determinism mixed execution card real_graphs
 """.split()  # tests/**/test_NAME.py to which the device matters
-MOST_WORKERS = 4  # tests start programs of up to three ranks themselves
+MOST_WORKERS = 8  # tests start programs of up to three ranks themselves
 
 
 class SizeResult(NamedTuple):
@@ -71,13 +71,13 @@ def names_tests(argument: str) -> bool:
 def workers(ranks: int, device: str, pytest_args: list[str]) -> list[str]:
     """Options that make pytest divide the test files among several processes of one rank, one more than cores.
 
-    Some tests wait for programs that they start. Not where they would share a GPU, where one file is named, or without
-    pytest-xdist. A test that ends its process, as one past its limit does, ends the run.
+    Some tests wait for programs that they start. Not where one file is named, or without pytest-xdist. A test that ends
+    its process, as one past its limit does, ends the run. A GPU has room for all.
     """
     cores = len(os.sched_getaffinity(0))
     number = min(cores + 1, MOST_WORKERS)
     one_file = sum(map(names_tests, pytest_args)) == 1
-    if ranks > 1 or cores == 1 or one_file or has_gpu(device) or importlib.util.find_spec("xdist") is None:
+    if ranks > 1 or cores == 1 or one_file or importlib.util.find_spec("xdist") is None:
         return []
     return ["-n", str(number), "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 

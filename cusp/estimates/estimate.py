@@ -11,7 +11,6 @@ from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.split import bounds_of_parts
 from cusp.kernels import build_cpu as build
-from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import GOLDEN, popcount
 from cusp.neighbors import Neighbors
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
@@ -19,6 +18,7 @@ from cusp.policies.policy import Policy
 from cusp.prepare_rules import PreparedRules, gather_facts, prepare_rules
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
+from cusp.runtime.teams.atomics import atomic_or
 from cusp.runtime.threads import in_parallel, row_ranges
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from cusp.kernels import bits
-from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, popcount
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, post, wait_all
+from cusp.runtime.teams.atomics import atomic_or
 from cusp.runtime.threads import Range, cut, cut_rows, in_parallel, ranges, row_ranges, tables
 
 __all__ = [

@@ -7,10 +7,10 @@ import numpy as np
 
 from cusp.errors import Intracomm
 from cusp.input.checksum import combine
-from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import GOLDEN, mix
 from cusp.output.manifest import Manifest, SavedError
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import atomic_or
 
 
 @njit(cache=True, nogil=True)

@@ -95,6 +95,17 @@ def _dispatcher(function: Callable, cache: bool, form: str, options: dict[str, A
     return dispatcher
 
 
+def form_of(function: Callable, other: Callable, form: str) -> Any:
+    """``other`` compiled for Python, and kept beside the forms of ``function``, in whose file it might stand."""
+    dispatcher = numba.njit(nogil=True, **OUTER)(other)
+    dispatcher.compile = functools.partial(_compile, dispatcher)
+    try:
+        dispatcher._cache = Cache(function, form)
+    except OSError as error:
+        not_kept(str(error))
+    return dispatcher
+
+
 def _call_template(dispatcher: Dispatcher, arguments: Any, named: Any) -> Any:
     """A constant argument counts by its type: numba would compile the callee anew for each, and once for all others."""
     plain = {name: types.unliteral(value) for name, value in named.items()}

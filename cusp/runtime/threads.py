@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
 
 from cusp.errors import OptionError
 from cusp.runtime.signals import local_ranks
+from cusp.runtime.teams.helpers import Helpers
 
 MOST = 1024
 ALL = 1 << 62  # more entries than there are anywhere
@@ -69,6 +69,11 @@ def num_threads() -> int:
     if not (text.isdecimal() and 1 <= int(text) <= MOST):
         raise OptionError(f"CUSP_THREADS={text[:20]}: expected a number of threads from 1 to {MOST}")
     return int(text)
+
+
+def have_cores() -> bool:
+    """Whether each thread of the ranks of this host may have a core of its own, so that one that waits takes none."""
+    return num_threads() * local_ranks() <= len(os.sched_getaffinity(0))
 
 
 def ranges(size: int, each: int = ALIKE) -> list[Range]:
@@ -172,8 +177,8 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
     that a single thread would have met, as all pieces before it had begun.
     """
     threads = num_threads() if len(pieces) > 1 else 1
-    helpers = min(threads, len(pieces)) - 1
-    if helpers <= 0 or _here.busy:
+    others = min(threads, len(pieces)) - 1
+    if others <= 0 or _here.busy:
         return [function(*piece) for piece in pieces]
     results: list[Any] = [None] * len(pieces)
     errors: dict[int, Exception] = {}
@@ -190,7 +195,7 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
             _here.busy = False
             deque(turns, maxlen=0)
 
-    with _helped(work, threads - 1, helpers):
+    with _helped(work, threads - 1, others):
         work()
     if errors:
         raise errors[min(errors)]
@@ -198,15 +203,15 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
 
 
 @contextmanager
-def _helped(work: Callable[[], None], size: int, helpers: int) -> Iterator[None]:
+def _helped(work: Callable[[], None], size: int, number: int) -> Iterator[None]:
     """Some of ``size`` threads do the same work meanwhile; whoever wakes up wakes two more."""
-    calls, left = _calls(size), iter(range(helpers))
+    others, left = helpers(size), iter(range(number))
     begun: list[threading.Lock] = []  # of threads that have woken up in time, held until they have finished
     over: list[bool] = []
 
     def wake() -> None:
         for _ in islice(left, 2):
-            calls.put(take_part)
+            others.call(take_part)
 
     def take_part() -> None:
         working = threading.Lock()
@@ -227,17 +232,14 @@ def _helped(work: Callable[[], None], size: int, helpers: int) -> Iterator[None]
 
 
 @functools.cache
-def _calls(size: int) -> "SimpleQueue[Callable[[], None]]":
-    """Where ``size`` threads wait for what to call; those of ``concurrent.futures`` take ten times as long to wake."""
-    calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+def helpers(size: int) -> Helpers:
+    """So many threads beside those that call, for all passes."""
+    return Helpers(size, have_cores())
 
-    def serve() -> None:
-        while True:
-            calls.get()()
 
-    for _ in range(size):
-        threading.Thread(target=serve, name="cusp", daemon=True).start()
-    return calls
+def is_busy() -> bool:
+    """Whether this thread is in a piece, so that the others have pieces of their own."""
+    return _here.busy
 
 
 def full(size: int, fill: float, dtype: Any) -> np.ndarray:
@@ -269,7 +271,7 @@ def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, "cusp")
 
 
-for _threads in _pool, _calls:
+for _threads in _pool, helpers:
     os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of these threads
 
 

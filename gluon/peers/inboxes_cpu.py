@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.errors import Intracomm
-from cusp.kernels.atomics import load, store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import kept
+from cusp.runtime.teams.atomics import load, store
 from gluon.transports.reach import common_memory, num_cores
 from gluon.transports.shared import LINE, SharedMemory
 

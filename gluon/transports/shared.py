@@ -1,8 +1,8 @@
 """Messages between ranks on CPUs of one host, which the receiver reads where the sender has written them.
 
 A flag is a number in memory that several processes see: what was written before it is raised is seen by who finds it
-raised. Stores of NumPy say nothing about order, so flags are stored and loaded by :mod:`cusp.kernels.atomics`. They
-only grow: one is raised to the number of an exchange, and waited for with "at least".
+raised. Stores of NumPy say nothing about order, so flags are stored and loaded by :mod:`cusp.runtime.teams.atomics`.
+They only grow: one is raised to the number of an exchange, and waited for with "at least".
 """
 
 import os
@@ -13,11 +13,11 @@ from itertools import accumulate
 import numpy as np
 from numba import config
 
-from cusp.kernels.atomics import load, store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
 from cusp.runtime.mpi import MPI
+from cusp.runtime.teams.atomics import load, store
 from gluon.transports.memory import MOST_KEPT, Buffers, Memory, Words
 from gluon.transports.numbers import MOST, SUM, combine
 from gluon.transports.reach import Growing, common_memory, host_of, num_cores, why_apart

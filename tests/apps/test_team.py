@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from cusp.apps.operators import team_cpu as teams
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.together import helped, make_team
 
 SQUARES = 1
 
@@ -54,7 +55,7 @@ def test_every_entry_is_done_once_in_each_job(monkeypatch, number, entries):
     """Also by more threads than there are cores."""
     monkeypatch.setattr(threads._Chosen, "threads", number)
     seen, found = np.zeros(entries, np.int64), np.zeros(entries, np.uint32)
-    with teams.helped(help_with, seen, found) as team:
+    with helped(help_with, seen, found) as team:
         squares = lead(team, 200, entries, seen, found)
     assert (seen == 200).all() and squares == 200 * (np.arange(entries) ** 2).sum()
     assert sorted(found) == [*range(entries)]
@@ -62,20 +63,20 @@ def test_every_entry_is_done_once_in_each_job(monkeypatch, number, entries):
 
 def test_a_helper_that_never_comes_is_not_waited_for():
     seen, found = np.zeros(100, np.int64), np.zeros(100, np.uint32)
-    lead(teams.make_team(3), 5, 100, seen, found)
+    lead(make_team(3), 5, 100, seen, found)
     assert (seen == 5).all()
 
 
 def test_helpers_end_with_the_block(monkeypatch):
     monkeypatch.setattr(threads._Chosen, "threads", 3)
     seen, found = np.zeros(9, np.int64), np.zeros(9, np.uint32)
-    with pytest.raises(ZeroDivisionError), teams.helped(help_with, seen, found):
+    with pytest.raises(ZeroDivisionError), helped(help_with, seen, found):
         raise ZeroDivisionError
 
 
 def test_late_helpers_make_jobs_rarer():
-    team = teams.make_team(2)
+    team = make_team(2)
     assert teams.is_worth(team, 8, 8) and not teams.is_worth(team, 7, 8)
     team[teams.LATE] = 2
     assert teams.is_worth(team, 32, 8) and not teams.is_worth(team, 31, 8)
-    assert not teams.is_worth(teams.make_team(), 1 << 40, 8)
+    assert not teams.is_worth(make_team(), 1 << 40, 8)

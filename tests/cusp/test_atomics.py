@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from cusp.kernels.atomics import atomic_add, atomic_and, atomic_min, atomic_or, fence, load, store, wait_a_little
 from cusp.runtime import threads
+from cusp.runtime.teams.atomics import atomic_add, atomic_and, atomic_min, atomic_or, fence, load, store, wait_a_little
 
 TIMES = 200_000
 

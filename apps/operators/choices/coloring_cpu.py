@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.interfaces import own_neighbours
-from cusp.kernels.atomics import atomic_add, store
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.atomics import atomic_add, store
+from cusp.runtime.teams.together import helped, make_team
 from cusp.runtime.threads import few, many, num_threads
 from gluon.device_cpu import list_bits, set_bit
 
@@ -51,7 +52,7 @@ def plan_colors(part: Partition) -> Rows:
 @contextmanager
 def room_for_colors(part: Partition, plan: Rows, colors: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, Graph]]:
     graph = Graph(plan, part.num_masters, colors, np.zeros((num_threads(), most + 2), np.uint32))
-    with teams.helped(_help, graph) if part.num_local_edges >= many() else nullcontext(teams.make_team()) as team:
+    with helped(_help, graph) if part.num_local_edges >= many() else nullcontext(make_team()) as team:
         yield team, graph
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from cusp.apps.operators.choices.interfaces import Candidates
 from cusp.apps.operators.structure.cc_cpu import unite
 from cusp.kernels.arrays import joined
-from cusp.kernels.atomics import load, replaced
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import load, replaced
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.rows_cpu import best_community, settle_row
 from cusp.apps.operators.communities.sweep_cpu import Graph, take_part
@@ -12,6 +11,8 @@ from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.together import make_team
 from cusp.runtime.threads import few, in_parallel, ranges, row_ranges, threads_for
 
 
@@ -21,7 +22,7 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
     graph = of.kept[0]
     graph.draws[:], graph.gains[:] = (factor, *lots), 0.0
     threads = len(graph.gains)
-    team = teams.make_team(threads - 1)
+    team = make_team(threads - 1)
     in_parallel(lambda number: take_part(team, number, few(), graph), [(number,) for number in range(threads)])
     return int(team[teams.SUMS]), float(graph.gains[:, 0].sum())
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.communities.interfaces import MOVED, RESTLESS
 from cusp.apps.operators.communities.rows_cpu import best_community, settle_row
-from cusp.kernels.atomics import atomic_add
 from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.atomics import atomic_add
 
 DRAW, CLOSE, LOOK, SETTLE = range(4)  # jobs
 SHARE = 2  # of their entries, blocks, ranges or rows: what a thread takes at least

@@ -29,11 +29,11 @@ from cusp.runtime.compiled_code import njit
 from cusp.apps.operators.pending_cpu import (
     BEFORE, BUCKETS, EDGES, FIRST, HEAD, LIMIT, OPENED, PILE, PILED, RING, SPARE, TAIL, WIDTH, admit, edges_of_ring,
 )
-from cusp.apps.operators.team_cpu import (
+from cusp.runtime.teams.team import (
     HELPERS, KIND, LATE, SUMS, append, append_piece, call, count, dismiss, is_worth, leave, put_in_order, take, total,
     wait_for_job,
 )
-from cusp.kernels.atomics import atomic_and, atomic_or, replaced
+from cusp.runtime.teams.atomics import atomic_and, atomic_or, replaced
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.language.arithmetic_cpu import *
 from gluon.device_cpu import get_bit, list_bits, set_bit, set_bit_atomic

@@ -16,11 +16,11 @@ from cusp.apps.operators.pending_cpu import (
     make_pending,
     mark_pending,
 )
-from cusp.apps.operators.team_cpu import helped
 from cusp.apps.operators.traversal.sssp_cpu import NARROW
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import import_text
+from cusp.runtime.teams.together import helped
 from cusp.runtime.threads import few, many, num_threads
 from gluon.device_cpu import count_bits
 from gluon.reduction import MAX, MIN

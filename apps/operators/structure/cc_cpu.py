@@ -12,9 +12,10 @@ import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.arrays import compress, mapped, total
-from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import atomic_add, atomic_min
+from cusp.runtime.teams.together import together
 from cusp.runtime.threads import ALIKE, in_parallel, num_threads, ranges, row_ranges, whole_words
 from gluon.device_cpu import set_bit, set_bit_atomic
 from gluon.sync import Sync
@@ -59,27 +60,22 @@ def link_first(edges: int, offsets: Any, targets: Any) -> np.ndarray:
 
     If there is no large tree yet, the other edges are looked at, too. All parents are roots then.
     """
-    alone, parents = num_threads() == 1, np.empty(offsets.size - 1, np.int32)
-    in_parallel(
-        lambda first, last: _link_to_first(first, offsets[first : last + 1], targets, parents[first:last]),
-        ranges(parents.size),
-    )
+    parents = np.empty(offsets.size - 1, np.int32)
+    pieces = ranges(parents.size)
+    together(_link_to_first, pieces, offsets, targets, parents)
     flatten(parents)
-
-    def link(first: int, last: int) -> None:
-        _link_next(alone, edges, first, offsets[first : last + 1], targets, parents)
-
-    if most_frequent(LARGE, parents)[0] >= 0:
-        link(0, 0)  # no rows: a rehearsal, whose graph has a large tree, loads the code
-        return parents
-    in_parallel(link, ranges(parents.size))
-    flatten(parents)
+    complete = bool(most_frequent(LARGE, parents)[0] >= 0)
+    # without rows: a rehearsal, whose graph has a large tree, loads the code
+    together(_link_next, [(0, 0)] if complete else pieces, num_threads() == 1, edges, offsets, targets, parents)
+    if not complete:
+        flatten(parents)
     return parents
 
 
 @njit(cache=True, nogil=True)
-def _link_to_first(first, offsets, targets, parents):  # type: ignore[no-untyped-def]
-    """``parents`` of these rows only. No node has been united with another yet."""
+def _link_to_first(first, last, offsets, targets, parents):  # type: ignore[no-untyped-def]
+    """No node has been united with another yet."""
+    offsets, parents = offsets[first : last + 1], parents[first:last]
     for row in range(parents.size):
         parents[row] = first + row
         if offsets[row] < offsets[row + 1]:
@@ -87,7 +83,8 @@ def _link_to_first(first, offsets, targets, parents):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def _link_next(alone, edges, first, offsets, targets, parents):  # type: ignore[no-untyped-def]
+def _link_next(first, last, alone, edges, offsets, targets, parents):  # type: ignore[no-untyped-def]
+    offsets = offsets[first : last + 1]
     for row in range(offsets.size - 1):
         source = first + row
         for edge in range(offsets[row] + 1, min(offsets[row] + edges, offsets[row + 1])):
@@ -105,19 +102,22 @@ def most_frequent(rare: int, parents: np.ndarray) -> np.ndarray:
 
 def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -> None:
     """All threads leave out the tree as it is now: what they leave out does not depend on which comes first."""
-    alone, skipped = num_threads() == 1, np.empty(parents.size, bool)
-    compare = lambda first, last: np.equal(parents[first:last], left_out[0], out=skipped[first:last])  # noqa: E731
-    in_parallel(compare, ranges(parents.size))
-    twice, offsets = both_ways and left_out[0] < 0, part.offsets
-
-    def link(first: int, last: int) -> None:
-        _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], part.targets, parents)
-
-    in_parallel(link, row_ranges(offsets, ALIKE))  # most rows are left out
+    alone, skipped, root = num_threads() == 1, np.empty(parents.size, np.bool_), left_out[0]
+    together(_compare, ranges(parents.size), parents, root, skipped)
+    given = alone, bool(both_ways and root < 0), skipped, part.offsets, part.targets, parents
+    together(_link_others, row_ranges(part.offsets, ALIKE), *given)  # most rows are left out
 
 
 @njit(cache=True, nogil=True)
-def _link_others(alone, twice, first, skipped, offsets, targets, parents):  # type: ignore[no-untyped-def]
+def _compare(first, last, parents, root, skipped):  # type: ignore[no-untyped-def]
+    parents, skipped = parents[first:last], skipped[first:last]
+    for row in range(parents.size):
+        skipped[row] = parents[row] == root
+
+
+@njit(cache=True, nogil=True)
+def _link_others(first, last, alone, twice, skipped, offsets, targets, parents):  # type: ignore[no-untyped-def]
+    skipped, offsets = skipped[first:last], offsets[first : last + 1]
     for row in range(offsets.size - 1):
         if not skipped[row] and offsets[row] < offsets[row + 1]:
             root = _root(parents, first + row)
@@ -127,12 +127,13 @@ def _link_others(alone, twice, first, skipped, offsets, targets, parents):  # ty
 
 
 def flatten(parents: Any) -> None:
-    in_parallel(lambda first, last: _flatten(parents[first:last], parents), ranges(parents.size))
+    together(_flatten, ranges(parents.size), parents)
 
 
 @njit(cache=True, nogil=True)
-def _flatten(some, parents):  # type: ignore[no-untyped-def]
-    """``some`` of the parents. Those of lower nodes are roots already, or will be."""
+def _flatten(first, last, parents):  # type: ignore[no-untyped-def]
+    """Parents of lower nodes are roots already, or will be."""
+    some = parents[first:last]
     for lid in range(some.size):
         root = parents[some[lid]]
         while parents[root] != root:
@@ -141,12 +142,12 @@ def _flatten(some, parents):  # type: ignore[no-untyped-def]
 
 
 def lower_roots(parents: Any, values: Any, updated: Any) -> None:
-    rest = (values, updated)
-    in_parallel(lambda first, last: _lower_roots(parents[first:last], values[first:last], *rest), ranges(parents.size))
+    together(_lower_roots, ranges(parents.size), parents, values, updated)
 
 
 @njit(cache=True, nogil=True)
-def _lower_roots(parents, own, values, updated):  # type: ignore[no-untyped-def]
+def _lower_roots(first, last, parents, values, updated):  # type: ignore[no-untyped-def]
+    parents, own = parents[first:last], values[first:last]
     for lid in range(parents.size):
         root = np.int64(parents[lid])
         if own[lid] < values[root]:
@@ -156,15 +157,12 @@ def _lower_roots(parents, own, values, updated):  # type: ignore[no-untyped-def]
 
 def spread_roots(parents: Any, values: Any, updated: Any) -> None:
     """The values of roots do not change meanwhile."""
-
-    def spread(first: int, last: int) -> None:
-        _spread_roots(parents[first:last], values[first:last], updated[first >> 6 : (last + 63) >> 6], values)
-
-    in_parallel(spread, whole_words(ranges(parents.size)))
+    together(_spread_roots, whole_words(ranges(parents.size)), parents, values, updated)
 
 
 @njit(cache=True, nogil=True)
-def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def]
+def _spread_roots(first, last, parents, values, updated):  # type: ignore[no-untyped-def]
+    parents, own, updated = parents[first:last], values[first:last], updated[first >> 6 : (last + 63) >> 6]
     for lid in range(parents.size):
         value = values[parents[lid]]
         if value < own[lid]:
@@ -183,32 +181,24 @@ def _unite_alone(
     own: np.ndarray, ascending: bool, sync: Sync, parents: Any, left_out: Any
 ) -> tuple[int, int, Any, dict[str, int]]:
     """Nothing is left to unite."""
-    alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
+    alone, members, pieces = num_threads() == 1, np.zeros(parents.size, np.int32), ranges(parents.size)
     component, names = np.empty(parents.size, np.int64), own
     if not ascending:
         names = np.empty_like(own)
-
-        def begin(first: int, last: int) -> None:
-            _flatten(parents[first:last], parents)
-            _name_roots(first, parents[first:last], own[first:last], names)
-
-        in_parallel(begin, ranges(parents.size))
-        lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
-        in_parallel(lower, ranges(parents.size))
-
-    def name(first: int, last: int) -> tuple[int, int]:
-        return _name_members(alone, first, parents[first:last], component[first:last], parents, names, members)  # type: ignore[no-any-return]
-
-    roots, sizes = zip(*in_parallel(name, ranges(parents.size)))
-    return 0, 0, component, {"components": sync.total(sum(roots))[0], "largest": sync.highest(max(sizes))}
+        together(_name_roots, pieces, parents, own, names)
+        together(_lower_names, pieces, parents, own, names)
+    found = np.zeros(2, np.int64)
+    together(_name_members, pieces, alone, component, parents, names, members, found)
+    return 0, 0, component, {"components": sync.total(int(found[0]))[0], "largest": sync.highest(-int(found[1]))}
 
 
 @njit(cache=True, nogil=True)
-def _name_members(alone, first, own, component, parents, names, members):  # type: ignore[no-untyped-def]
-    """Roots of some nodes, and their names; how many are roots, and the most members that a tree had until then.
+def _name_members(first, last, alone, component, parents, names, members, found):  # type: ignore[no-untyped-def]
+    """Roots of some nodes, and their names. Found: how many are roots; minus the most members of a tree yet.
 
     Neighbours mostly have the same root: it is counted later. Others may flatten the trees meanwhile.
     """
+    own, component = parents[first:last], component[first:last]
     held, begin, name, roots, most = np.int32(-1), 0, np.int64(0), 0, 0
     for lid in range(own.size):
         root = own[lid]
@@ -223,19 +213,22 @@ def _name_members(alone, first, own, component, parents, names, members):  # typ
         roots += root == first + lid
     if own.size > 0:
         most = max(most, _add_members(alone, members, held, own.size - begin))
-    return roots, most
+    atomic_add(found, 0, roots)
+    atomic_min(found, 1, -most)
 
 
 @njit(cache=True, nogil=True)
-def _name_roots(first, parents, gids, names):  # type: ignore[no-untyped-def]
-    """Only roots have names, so memory of others is not touched. These parents are roots."""
-    for lid in range(parents.size):
-        if parents[lid] == first + lid:
-            names[first + lid] = gids[lid]
+def _name_roots(first, last, parents, gids, names):  # type: ignore[no-untyped-def]
+    """Only roots have names, so memory of others is not touched."""
+    _flatten(first, last, parents)
+    for lid in range(first, last):
+        if parents[lid] == lid:
+            names[lid] = gids[lid]
 
 
 @njit(cache=True, nogil=True)
-def _lower_names(parents, gids, names):  # type: ignore[no-untyped-def]
+def _lower_names(first, last, parents, gids, names):  # type: ignore[no-untyped-def]
+    parents, gids = parents[first:last], gids[first:last]
     for lid in range(parents.size):
         root = np.int64(parents[lid])
         if gids[lid] < names[root]:
@@ -254,13 +247,14 @@ def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
 
 def count_members(parents: Any, size: int) -> np.ndarray:
     alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
-    in_parallel(lambda first, last: _count_members(alone, parents[first:last], members), ranges(size))
+    together(_count_members, ranges(size), alone, parents, members)
     return members
 
 
 @njit(cache=True, nogil=True)
-def _count_members(alone, parents, members):  # type: ignore[no-untyped-def]
+def _count_members(first, last, alone, parents, members):  # type: ignore[no-untyped-def]
     """Neighbours mostly have the same root: they are counted in a register."""
+    parents = parents[first:last]
     held, begin = np.int32(0), 0
     for lid in range(parents.size):
         if parents[lid] != held:

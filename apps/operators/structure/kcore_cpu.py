@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.interfaces import is_sparse, own_neighbours
 from cusp.kernels.arrays import mapped
-from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.kernels.bits import prefetch, prefetch_to_write, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.atomics import atomic_add, atomic_min
+from cusp.runtime.teams.together import helped, make_team
 from cusp.runtime.threads import ALL, few, many, num_threads
 from gluon.device_cpu import get_bit, move_bits, set_bit, set_bit_atomic
 from gluon.label import Label
@@ -82,12 +83,12 @@ def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: 
     """A rank peels as far as it can by itself; then peeled masters are broadcast, if any rank has some with mirrors."""
     core, degrees = Label(part, np.int32, -1, MAX), mapped(lambda some: some, part.degrees, dtype=np.int32)
     offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
-    helped = part.num_local_edges >= many() and (is_sparse(part) or num_threads() >= OF_HUBS)
-    hubs = 0 if is_sparse(part) or not helped else min(MOST_HUBS, degrees.size)
+    wide = part.num_local_edges >= many() and (is_sparse(part) or num_threads() >= OF_HUBS)
+    hubs = 0 if is_sparse(part) or not wide else min(MOST_HUBS, degrees.size)
     lost = np.zeros((num_threads(), hubs + LINE), np.int32)
     graph = Graph(offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue, lost)
     level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
-    with teams.helped(_help, graph) if helped else nullcontext(teams.make_team()) as team:
+    with helped(_help, graph) if wide else nullcontext(make_team()) as team:
         while level <= last:
             next_level, end, left = _peel(team, few(), level, before, end, left, graph)
             before, level = level, int(sync.lowest(next_level))

@@ -128,13 +128,13 @@ def _sweep_by_hops(  # type: ignore[no-untyped-def]
         paths[sources[number]] = 1.0
         for level in range(1, deepest + 1):
             nodes = order[bounds[level] : bounds[level + 1]]
-            sum_plain_rows(nodes, in_offsets, in_sources, paths, sums)
+            sum_plain_rows(0, nodes.size, nodes, in_offsets, in_sources, paths, sums)
             for node in nodes:
                 paths[node] = sums[node]
                 most = max(most, sums[node])
         for level in range(deepest if most < np.inf else -1, -1, -1):
             nodes = order[bounds[level] : bounds[level + 1]]
-            sum_plain_rows(nodes, offsets, targets, shares, sums)
+            sum_plain_rows(0, nodes.size, nodes, offsets, targets, shares, sums)
             if on_edges is not None:
                 for node in nodes:
                     for edge in range(offsets[node], offsets[node + ONE]):

@@ -11,6 +11,7 @@ from cusp.kernels.arrays import mapped
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.together import together
 from cusp.runtime.threads import cut, in_parallel, num_threads, ranges, spans_of_blocks
 from gluon.device_cpu import set_bit
 from gluon.label import Label
@@ -33,16 +34,13 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
     """Sums of blocks are added up in their order, for any number of threads."""
     arrays, size = (teleport, factors, sums, ranks, contributions), threads.BLOCK
     changes, dangling = np.zeros((2, -(-ranks.size // size)))
-
-    def some(first: int, last: int) -> None:
-        _new_ranks(ranks.dtype.type(kept), size, first, last, *arrays, changes, dangling)
-
-    in_parallel(some, spans_of_blocks(ranks.size))
+    pieces = spans_of_blocks(ranks.size)
+    together(_new_ranks, pieces, ranks.dtype.type(kept), size, *arrays, changes, dangling)
     return sum(changes.tolist()), sum(dangling.tolist())
 
 
 @njit(cache=True, nogil=True)
-def _new_ranks(kept, size, first, last, teleport, factors, sums, ranks, contributions, changes, dangling):  # type: ignore[no-untyped-def]
+def _new_ranks(first, last, kept, size, teleport, factors, sums, ranks, contributions, changes, dangling):  # type: ignore[no-untyped-def]
     """Loops over slices, whose places need no test for those that count from the end: such loops take half as long."""
     alike, start = teleport.size == 1, kept * teleport[0] if teleport.size else kept
     for block in range(first, last):
@@ -179,9 +177,9 @@ def _ranks_from(  # type: ignore[no-untyped-def]
             for node in range(count):
                 nodes[node], seen[node] = node, True
         if weights.size:
-            sum_weighted_rows(nodes[:count], in_offsets, sources, given, got, weights)
+            sum_weighted_rows(0, count, nodes, in_offsets, sources, given, got, weights)
         else:
-            sum_plain_rows(nodes[:count], in_offsets, sources, given, got)
+            sum_plain_rows(0, count, nodes, in_offsets, sources, given, got)
         got[start] += 1 - damping + damping * dangling
         change = dangling = 0.0
         for node in nodes[:count]:

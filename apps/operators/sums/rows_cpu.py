@@ -7,8 +7,10 @@ from itertools import pairwise
 import numpy as np
 
 from cusp.kernels.arrays import compress, mapped, offsets_of, sizes_of, total
+from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import Range, in_parallel, row_spans
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import Range, row_spans
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,18 @@ def sum_rows(
     rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> None:  # fmt: skip
-    lids, rest = rows.lids.view(np.uint32), (rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
+    edges, pieces = (*unsigned(rows.lids, rows.offsets, columns), values, sums), rows.groups[group]
     if weights is None:
-        in_parallel(lambda first, last: sum_plain_rows(lids[first:last], *rest), rows.groups[group])
+        together(sum_plain_rows, pieces, *edges)
     else:
-        in_parallel(lambda first, last: sum_weighted_rows(lids[first:last], *rest, weights), rows.groups[group])
+        together(sum_weighted_rows, pieces, *edges, weights)
 
 
 @njit(cache=True, nogil=True)
-def sum_plain_rows(lids, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
+def sum_plain_rows(first, last, lids, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
     """Unsigned places, whose sign need not be checked; four sums, so that no addition waits for the one before."""
     one, four = np.uint64(1), np.uint64(4)
-    for place in range(lids.size):
-        row = lids[place]
+    for row in lids[first:last]:
         a = b = c = d = 0.0
         edge, end = offsets[row], offsets[row + one]
         while edge + four <= end:
@@ -69,11 +70,10 @@ def sum_plain_rows(lids, offsets, columns, values, sums):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def sum_weighted_rows(lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
+def sum_weighted_rows(first, last, lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
     """As :func:`sum_plain_rows`, with two sums: each edge is two loads from memory already."""
     one, two = np.uint64(1), np.uint64(2)
-    for place in range(lids.size):
-        row = lids[place]
+    for row in lids[first:last]:
         a = b = 0.0
         edge, end = offsets[row], offsets[row + one]
         while edge + two <= end:

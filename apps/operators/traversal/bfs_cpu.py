@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.team_cpu import helped, make_team
 from cusp.apps.operators.traversal.levels_cpu import (
     AUTO,
     DEEP,
@@ -22,10 +21,11 @@ from cusp.apps.operators.traversal.levels_cpu import (
     search,
 )
 from cusp.kernels.arrays import mapped
-from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import atomic_min
+from cusp.runtime.teams.together import helped, make_team
 from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
 from gluon.device_cpu import count_bits, no_bits, set_bit_atomic
 from gluon.label import Label

@@ -1,4 +1,4 @@
-"""Breadth-first search on one rank, by one thread or by a team of them: see bfs_cpu.py and team_cpu.py.
+"""Breadth-first search on one rank, by one thread or by a team of them: see bfs_cpu.py and team.py.
 
 Frontiers that push are in a queue, so that a level costs what its frontier has; those that are pulled from are bits.
 Threads that push lower values with an atomic minimum: of several parents, the lowest wins, whoever comes first. Those
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators import team_cpu as teams
-from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.atomics import atomic_min
 from gluon.device_cpu import get_bit, move_bits, set_bit
 
 AUTO, PUSH, PULL, AHEAD = range(4)

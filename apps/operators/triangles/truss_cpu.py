@@ -5,9 +5,9 @@ import numpy as np
 from cusp.apps.operators.triangles.counts_cpu import first_from
 from cusp.apps.operators.triangles.interfaces import EdgeRows
 from cusp.kernels.arrays import offsets_of, sizes_of
-from cusp.kernels.atomics import atomic_add
 from cusp.kernels.bits import prefetch_to_write, unsigned
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import atomic_add
 from cusp.runtime.threads import in_parallel, row_ranges
 from gluon.device_cpu import get_bit, set_bit_atomic
 

@@ -16,17 +16,10 @@ lists to which all append in ``team[SUMS:]``. What is only counted, each thread 
 threads see what the leader wrote before the call, and after it the leader sees all they have done.
 """
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import numpy as np
 
-from cusp.kernels.atomics import YIELDS, atomic_add, fence, load, store, wait_a_little
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.signals import local_ranks
-from cusp.runtime.threads import num_threads, start_threads
+from cusp.runtime.teams.atomics import YIELDS, atomic_add, fence, load, store, wait_a_little
 
 LINE = 8  # words of a line of the cache: what different threads change is in different ones
 JOB, KIND, ENTRIES, SHARE, WANTED, HELPERS, PATIENCE, LATE = range(LINE)  # JOB: how many there were, OVER at the end
@@ -42,23 +35,11 @@ AWAY = YIELDS + 4  # further looks after which a helper has lost its core, and d
 BUFFER = 256  # entries that a thread collects before it appends them to a list of all
 
 
-def make_team(helpers: int = 0) -> np.ndarray:
-    """The words of a team; without helpers, its leader is alone."""
+def new_team(helpers: int, patient: bool) -> np.ndarray:
+    """The words of a team, whose threads keep their cores while they wait for each other, if they are patient."""
     team = np.zeros(THREADS + (helpers + 2) * LINE + 3 * PIECES, np.int64)
-    enough = num_threads() * local_ranks() <= len(os.sched_getaffinity(0))
-    team[HELPERS], team[PATIENCE] = helpers, LOOKS if enough else 0
+    team[HELPERS], team[PATIENCE] = helpers, LOOKS if patient else 0
     return team
-
-
-@contextmanager
-def helped(help_with: Callable[..., None], *arguments: Any) -> Iterator[np.ndarray]:
-    """A team whose helpers are in ``help_with(team, number, *arguments)`` meanwhile, a compiled function."""
-    team = make_team(num_threads() - 1)
-    with start_threads(help_with, [(team, number, *arguments) for number in range(1, num_threads())]):
-        try:
-            yield team
-        finally:
-            team[JOB] = OVER
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -115,21 +96,29 @@ def take(team):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def wait_for_job(team, number, before):  # type: ignore[no-untyped-def]
     """Come to the job after the one before, if so many helpers are wanted; returns its number, or OVER."""
-    looks, line = 0, THREADS + number * LINE
-    while True:
-        job = load(team, JOB)
-        if job < 0:
-            return job
-        if job != before and number <= team[WANTED]:
-            before = job
-            store(team, line + CAME, job)
-            fence()
-            if load(team, ENDED) < job:
-                team[line + COUNTS : line + LINE] = 0
-                return job
-            store(team, line + CAME, 0)  # too late
-        wait_a_little(looks, team[PATIENCE] >> team[LATE])
-        looks += 1
+    looks, job = 0, np.int64(0)
+    while job == 0:
+        job = come(team, number, before)
+        if job == 0:
+            wait_a_little(looks, team[PATIENCE] >> team[LATE])
+            looks += 1
+    return job
+
+
+@njit(cache=True, nogil=True)
+def come(team, number, before):  # type: ignore[no-untyped-def]
+    """The number of a job after the one before, if this helper is wanted and not too late; else 0, or OVER."""
+    job, line = load(team, JOB), THREADS + number * LINE
+    if job > 0 and (job == before or number > team[WANTED] or load(team, ENDED) >= job):
+        return np.int64(0)
+    if job > 0:
+        store(team, line + CAME, job)
+        fence()
+        if load(team, ENDED) >= job:
+            store(team, line + CAME, 0)
+            return np.int64(0)
+        team[line + COUNTS : line + LINE] = 0
+    return job
 
 
 @njit(cache=True, nogil=True, inline="always")
