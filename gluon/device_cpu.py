@@ -1,15 +1,31 @@
 """The values and bits of labels on the CPU, see interfaces.py."""
 
+from typing import Any
+
 import numpy as np
 
 from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
-from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import atomic_or
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import ranges
 
 xp = np  # what makes and handles its arrays
-full = threads.full
+
+
+def full(size: int, fill: float, dtype: Any) -> np.ndarray:
+    values, pieces = np.empty(size, dtype), ranges(size)
+    if len(pieces) == 1:
+        values.fill(fill)
+    else:  # memory is first written by the threads that will read it
+        together(_fill, pieces, *(array.view(f"u{values.itemsize}") for array in (np.full(1, fill, dtype), values)))
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _fill(first, last, fill, values):  # type: ignore[no-untyped-def]
+    values[first:last] = fill[0]
 
 
 def no_bits(size: int) -> np.ndarray:
@@ -29,13 +45,15 @@ def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: 
 
 def signed(values: np.ndarray, nothing: np.generic, dtype: np.dtype) -> np.ndarray:
     results = np.empty(values.size, dtype)
-
-    def convert(first: int, last: int) -> None:
-        results[first:last] = values[first:last]
-        np.putmask(results[first:last], values[first:last] == nothing, -1)
-
-    threads.in_parallel(convert, threads.ranges(values.size))
+    together(_signed, ranges(values.size), values, nothing, results)
     return results
+
+
+@njit(cache=True, nogil=True)
+def _signed(first, last, values, nothing, results):  # type: ignore[no-untyped-def]
+    values, results = values[first:last], results[first:last]
+    for place in range(values.size):
+        results[place] = -1 if values[place] == nothing else values[place]
 
 
 def wait() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import device_of, to_host, xp_of
+from cusp.runtime.teams.together import together
 from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, ranges
 
 
@@ -32,11 +33,18 @@ def take(values: Any, places: Any, dtype: Any = None) -> Any:
 
 def put(values: Any, places: Any, into: Any) -> None:
     """``into[places] = values``; no two places are equal."""
+    pieces = _pieces(places)
+    if len(pieces) == 1 or not (values.dtype == into.dtype and values.flags.c_contiguous and into.flags.c_contiguous):
+        in_parallel(lambda first, last: into.__setitem__(places[first:last], values[first:last]), pieces)
+    else:
+        together(_put, pieces, places, *(array.view(f"u{into.itemsize}") for array in (values, into)))
 
-    def some(first: int, last: int) -> None:
-        into[places[first:last]] = values[first:last]
 
-    _share(some, places)
+@njit(cache=True, nogil=True)
+def _put(first, last, places, values, into):  # type: ignore[no-untyped-def]
+    places, values = places[first:last], values[first:last]
+    for place in range(places.size):
+        into[places[place]] = values[place]
 
 
 def add(values: Any, places: Any, into: Any) -> None:

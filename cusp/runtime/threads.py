@@ -9,7 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from typing import Any, TypeVar
@@ -242,13 +242,6 @@ def is_busy() -> bool:
     return _here.busy
 
 
-def full(size: int, fill: float, dtype: Any) -> np.ndarray:
-    """As NumPy's; each range is first written by the thread that gets it."""
-    values = np.empty(size, dtype)
-    in_parallel(lambda first, last: values[first:last].fill(fill), ranges(size))
-    return values
-
-
 @contextmanager
 def start_threads(function: Callable[..., None], pieces: Sequence[tuple[Any, ...]]) -> Iterator[None]:
     """Call ``function(*piece)`` of each piece, fewer than there are threads, on a thread of its own meanwhile.
@@ -256,23 +249,24 @@ def start_threads(function: Callable[..., None], pieces: Sequence[tuple[Any, ...
     It has to end soon after the block has; a thread that has not woken up by then is no longer waited for, except in a
     rehearsal, which calls all that a run may.
     """
-    others = [_pool(num_threads() - 1).submit(function, *piece) for piece in pieces]
-    try:
+    left, errors = iter(pieces), list[Exception]()
+
+    def work() -> None:
+        try:
+            for piece in islice(left, 1):
+                function(*piece)
+        except Exception as error:
+            errors.append(error)
+
+    with _helped(work, num_threads() - 1, len(pieces)):
         yield
-    finally:
-        running = [other for other in others if LEAST == 1 or not other.cancel()]
-        wait(running)
-    for other in running:
-        other.result()
+    for piece in left if LEAST == 1 else ():
+        function(*piece)
+    if errors:
+        raise errors[0]
 
 
-@functools.cache
-def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, "cusp")
-
-
-for _threads in _pool, helpers:
-    os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of these threads
+os.register_at_fork(after_in_child=helpers.cache_clear)  # a child has none of these threads
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

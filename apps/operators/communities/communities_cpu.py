@@ -12,8 +12,8 @@ from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams import team as teams
-from cusp.runtime.teams.together import make_team
-from cusp.runtime.threads import few, in_parallel, ranges, row_ranges, threads_for
+from cusp.runtime.teams.together import make_team, together
+from cusp.runtime.threads import cut, few, in_parallel, ranges, row_ranges, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -23,7 +23,7 @@ def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
     graph.draws[:], graph.gains[:] = (factor, *lots), 0.0
     threads = len(graph.gains)
     team = make_team(threads - 1)
-    in_parallel(lambda number: take_part(team, number, few(), graph), [(number,) for number in range(threads)])
+    together(take_part, cut(threads, threads), team, few(), graph)
     return int(team[teams.SUMS]), float(graph.gains[:, 0].sum())
 
 

@@ -61,7 +61,7 @@ class Graph(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def take_part(team, number, few, graph):  # type: ignore[no-untyped-def]
+def take_part(number, end, team, few, graph):  # type: ignore[no-untyped-def]
     """What each thread calls: the first one leads, others help."""
     if number == 0:
         _lead(team, few, graph)

@@ -221,9 +221,10 @@ def _name_members(first, last, alone, component, parents, names, members, found)
 def _name_roots(first, last, parents, gids, names):  # type: ignore[no-untyped-def]
     """Only roots have names, so memory of others is not touched."""
     _flatten(first, last, parents)
-    for lid in range(first, last):
-        if parents[lid] == lid:
-            names[lid] = gids[lid]
+    parents, gids = parents[first:last], gids[first:last]
+    for lid in range(parents.size):
+        if parents[lid] == first + lid:
+            names[first + lid] = gids[lid]  # in no vector: one masked out still costs where memory is not there yet
 
 
 @njit(cache=True, nogil=True)

@@ -26,8 +26,8 @@ from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import atomic_min
 from cusp.runtime.teams.together import helped, make_team
-from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
-from gluon.device_cpu import count_bits, no_bits, set_bit_atomic
+from cusp.runtime.threads import few, in_parallel, many, ranges, row_ranges, whole_words
+from gluon.device_cpu import count_bits, full, no_bits, set_bit_atomic
 from gluon.label import Label
 from gluon.sync import Sync
 

@@ -17,9 +17,9 @@ from numba.extending import intrinsic
 
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import load, store, wait_a_little
-from cusp.runtime.teams.team import FACTS, LEFT, LINE, PATIENCE, THREADS, come, new_team
+from cusp.runtime.teams.team import FACTS, LEFT, LINE, PATIENCE, THREADS, come, new_team, take
 
-FUNCTION, ARGUMENTS, FAILED = range(FACTS, FACTS + 3)  # of a job: two addresses, and whether it raised anything
+FUNCTION, ARGUMENTS, BOUNDS, FAILED = range(FACTS, FACTS + 4)  # of a job: three addresses; what it has raised
 AWAKE, CROWDED = 20_000, 50  # looks before a thread sleeps, a millisecond at most; where it has no core of its own
 
 
@@ -90,7 +90,7 @@ def _do_jobs(team, number, before, flags, place, seen):  # type: ignore[no-untyp
     while load(flags, place) == seen and looks < patience + CROWDED:
         job = come(team, number, before)
         if job > 0:
-            do_job(team, number)
+            do_job(team)
             store(team, THREADS + number * LINE + LEFT, job)
             before, looks = job, 0
         else:
@@ -99,15 +99,26 @@ def _do_jobs(team, number, before, flags, place, seen):  # type: ignore[no-untyp
     return before
 
 
-@njit(cache=True, nogil=True, inline="always")
-def do_job(team, number):  # type: ignore[no-untyped-def]
-    """Call its function, a compiled one of two whole numbers: an address of arguments, and this thread's number."""
-    if _call(team[FUNCTION], team[ARGUMENTS], number):
-        team[FAILED] = 1
+@njit(cache=True, nogil=True)
+def do_job(team):  # type: ignore[no-untyped-def]
+    """Call its function, a compiled one, for the next piece, until there is none."""
+    turn, last = take(team)
+    while turn < last:
+        do_piece(team, team[FUNCTION], team[ARGUMENTS], team[BOUNDS] + 16 * turn)
+        turn, last = take(team)
+
+
+@njit(cache=True, nogil=True)
+def do_piece(failed, function, arguments, bounds):  # type: ignore[no-untyped-def]
+    """Call a compiled function of three addresses: of arguments, and two whole numbers."""
+    if call_address(function, arguments, bounds):
+        failed[FAILED] = 1
 
 
 @intrinsic
-def _call(typing_context: Any, function: Any, arguments: Any, number: Any) -> Any:
+def call_address(typing_context: Any, function: Any, arguments: Any, bounds: Any) -> Any:
+    """Whether the compiled function at this address raises something, of arguments and bounds at two others."""
+
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kinds = signature.args[1:]
         kind = context.call_conv.get_function_type(types.none, kinds)

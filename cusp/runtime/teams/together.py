@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import cgutils
 from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
-from cusp.runtime.compiled_code import form_of
-from cusp.runtime.teams.helpers import ARGUMENTS, FAILED, FUNCTION, do_job
-from cusp.runtime.teams.team import JOB, OVER, call, dismiss, new_team, take
+from cusp.runtime.compiled_code import form_of, njit
+from cusp.runtime.teams.helpers import ARGUMENTS, BOUNDS, FAILED, FUNCTION, call_address, do_job
+from cusp.runtime.teams.team import JOB, OVER, call, dismiss, new_team
 from cusp.runtime.threads import Range, have_cores, helpers, is_busy, num_threads, start_threads
+
+ROOM = 512  # words for the arguments of a kernel
 
 
 def make_team(helpers: int = 0) -> np.ndarray:
@@ -44,65 +45,83 @@ def together(kernel: Any, pieces: Sequence[Range], *arguments: Any) -> None:
             kernel(*piece, *arguments)
         return
     size = num_threads() - 1 if len(pieces) > 1 and not is_busy() else 0
-    bounds, others = np.array(pieces, np.int64), helpers(size) if size else None
+    bounds, room, others = np.array(pieces, np.int64), np.empty(ROOM, np.int64), helpers(size) if size else None
+    function = _describer(kernel)(room, arguments)
     if others is None or not others.leading.acquire(blocking=False):
-        _leader(kernel)(make_team(), bounds, arguments)
-        return
-    try:
-        others.wake(len(pieces) - 1)
-        _leader(kernel)(others.team, bounds, arguments)
-    finally:
-        others.leading.release()
+        failed = _alone(function, room, bounds)
+    else:
+        try:
+            others.wake(len(pieces) - 1)
+            failed = _lead(others.team, function, room, bounds)
+        finally:
+            others.leading.release()
+    if failed:
+        raise ArithmeticError(f"{kernel.__name__}: it must not raise anything")
+
+
+@njit(cache=True, nogil=True)
+def _lead(team, function, room, bounds):  # type: ignore[no-untyped-def]
+    team[FUNCTION], team[ARGUMENTS], team[BOUNDS], team[FAILED] = function, room.ctypes.data, bounds.ctypes.data, 0
+    call(team, 0, bounds.shape[0], 1)
+    do_job(team)
+    dismiss(team)
+    return team[FAILED]
+
+
+@njit(cache=True, nogil=True)
+def _alone(function, room, bounds):  # type: ignore[no-untyped-def]
+    failed = 0
+    for turn in range(bounds.shape[0]):
+        failed |= call_address(function, room.ctypes.data, bounds.ctypes.data + 16 * turn)
+    return failed
 
 
 @functools.cache
-def _leader(kernel: Any) -> Any:
-    """What leads a team through a pass of this kernel, kept with its other compiled code."""
+def _describer(kernel: Any) -> Any:
+    """What puts arguments of a kernel into an array and returns the address of a function of these and bounds."""
 
-    def lead(team, bounds, arguments):  # type: ignore[no-untyped-def]
-        _lead(team, bounds, kernel, arguments)
+    def describe(room, arguments):  # type: ignore[no-untyped-def]
+        return _describe(room, kernel, arguments)
 
-    return form_of(kernel.py_func, lead, ".together")
+    return form_of(kernel.py_func, describe, ".together")
 
 
 @intrinsic
-def _lead(typing_context: Any, team: Any, bounds: Any, kernel: Any, arguments: Any) -> Any:
-    """Compile what each thread calls, put the arguments where all find them, and make it a job."""
-    compiled, packed = kernel.dispatcher, types.Tuple((team, bounds, arguments))
+def _describe(typing_context: Any, room: Any, kernel: Any, arguments: Any) -> Any:
+    compiled, pair = kernel.dispatcher, types.UniTuple(types.int64, 2)
 
-    @intrinsic
-    def at(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = builder.inttoptr(values[0], context.get_value_type(packed).as_pointer())
-            found = builder.load(place)
-            context.nrt.incref(builder, packed, found)
-            return found
+    def at(kind: Any) -> Any:
+        def define(typing_context: Any, address: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                return builder.load(builder.inttoptr(values[0], context.get_value_type(kind).as_pointer()))
 
-        return packed(types.int64), generate
+            return kind(types.int64), generate
 
-    def take_part(address, number):  # type: ignore[no-untyped-def]
-        team, bounds, arguments = at(address)
-        turn, last = take(team)
-        while turn < last:
-            compiled(bounds[turn, 0], bounds[turn, 1], *arguments)
-            turn, last = take(team)
+        return intrinsic(define)
+
+    arguments_at, bounds_at = at(arguments), at(pair)
+
+    def of_piece(address, bounds):  # type: ignore[no-untyped-def]
+        compiled(*bounds_at(bounds), *arguments_at(address))
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        part = context.compile_subroutine(builder, take_part, types.none(types.int64, types.int64))
-        function = context.declare_function(builder.module, part.fndesc)
-        place = cgutils.alloca_once(builder, context.get_value_type(packed))
-        builder.store(context.make_tuple(builder, packed, [values[0], values[1], values[3]]), place)
-        word = context.get_value_type(types.int64)
-        addresses = [builder.ptrtoint(pointer, word) for pointer in (function, place)]
-        kinds = types.none(team, bounds, types.int64, types.int64)
-        context.compile_internal(builder, _call_all, kinds, [values[0], values[1], *addresses])
-        return context.get_dummy_value()
+        word, kind = context.get_value_type(types.int64), context.get_value_type(arguments)
+        assert context.get_abi_sizeof(kind) <= 8 * ROOM, "more arguments than there is room for"
+        part = context.compile_subroutine(builder, of_piece, types.none(types.int64, types.int64))
+        place = builder.bitcast(context.make_array(room)(context, builder, values[0]).data, kind.as_pointer())
+        builder.store(_lent(context, builder, arguments, values[2]), place)
+        return builder.ptrtoint(context.declare_function(builder.module, part.fndesc), word)
 
-    return types.none(team, bounds, kernel, arguments), generate
+    return types.int64(room, kernel, arguments), generate
 
 
-def _call_all(team, bounds, function, arguments):  # type: ignore[no-untyped-def]
-    team[FUNCTION], team[ARGUMENTS], team[FAILED] = function, arguments, 0
-    call(team, 0, bounds.shape[0], 1)
-    do_job(team, 0)
-    dismiss(team)
+def _lent(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """A value without those that own its arrays: who uses them counts no references."""
+    if isinstance(kind, types.Array):
+        for owner in range(2):  # of the memory; of the Python object
+            value = builder.insert_value(value, builder.extract_value(value, owner).type(None), owner)
+    elif isinstance(kind, types.BaseTuple):
+        for place, inner in enumerate(kind):
+            entry = _lent(context, builder, inner, builder.extract_value(value, place))
+            value = builder.insert_value(value, entry, place)
+    return value
