@@ -19,8 +19,9 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import load, store, wait_a_little
 from cusp.runtime.teams.team import FACTS, LEFT, LINE, PATIENCE, THREADS, come, new_team, take
 
-FUNCTION, ARGUMENTS, BOUNDS, FAILED = range(FACTS, FACTS + 4)  # of a job: three addresses; what it has raised
-AWAKE, CROWDED = 20_000, 50  # looks before a thread sleeps, a millisecond at most; where it has no core of its own
+FUNCTION, ARGUMENTS, BOUNDS, FAILED = range(FACTS, FACTS + 4)  # of a job: three addresses; whether it raised anything
+SOON = FACTS + 4  # a job is coming or under way: nobody falls asleep
+AWAKE, CROWDED = 20_000, 60  # looks before a thread sleeps, a millisecond or less; where it has no core of its own
 
 
 class Helpers:
@@ -55,7 +56,8 @@ class Helpers:
             self._flags[number * LINE] += 1
 
     def wake(self, number: int) -> None:
-        """Wake so many who sleep: they come to this job or to the next."""
+        """Wake so many who sleep, for a job that follows at once."""
+        self.team[SOON] = 1
         for asleep in [*self._asleep][:number]:
             try:
                 self._free.remove(asleep)
@@ -72,8 +74,10 @@ class Helpers:
             except IndexError:
                 seen = int(self._flags[place])
                 self._free.append(number)
-                job = _do_jobs(self.team, number + 1, job, self._flags, place, seen)
-                self._asleep.add(number)
+                while number not in self._asleep:
+                    job = _do_jobs(self.team, number + 1, job, self._flags, place, seen)
+                    if self.team[SOON] == 0 or self._flags[place] != seen:
+                        self._asleep.add(number)
                 function = self._given[number].get()
                 self._asleep.discard(number)
             function()
@@ -101,18 +105,13 @@ def _do_jobs(team, number, before, flags, place, seen):  # type: ignore[no-untyp
 
 @njit(cache=True, nogil=True)
 def do_job(team):  # type: ignore[no-untyped-def]
-    """Call its function, a compiled one, for the next piece, until there is none."""
-    turn, last = take(team)
-    while turn < last:
-        do_piece(team, team[FUNCTION], team[ARGUMENTS], team[BOUNDS] + 16 * turn)
-        turn, last = take(team)
-
-
-@njit(cache=True, nogil=True)
-def do_piece(failed, function, arguments, bounds):  # type: ignore[no-untyped-def]
-    """Call a compiled function of three addresses: of arguments, and two whole numbers."""
-    if call_address(function, arguments, bounds):
-        failed[FAILED] = 1
+    """Call its function, a compiled one, for the next pieces, until there are none."""
+    first, last = take(team)
+    while first < last:
+        for piece in range(first, last):
+            if call_address(team[FUNCTION], team[ARGUMENTS], team[BOUNDS] + 16 * piece):
+                team[FAILED] = 1
+        first, last = take(team)
 
 
 @intrinsic

@@ -11,7 +11,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from cusp.runtime.compiled_code import form_of, njit
-from cusp.runtime.teams.helpers import ARGUMENTS, BOUNDS, FAILED, FUNCTION, call_address, do_job
+from cusp.runtime.teams.helpers import ARGUMENTS, BOUNDS, FAILED, FUNCTION, SOON, call_address, do_job
 from cusp.runtime.teams.team import JOB, OVER, call, dismiss, new_team
 from cusp.runtime.threads import Range, have_cores, helpers, is_busy, num_threads, start_threads
 
@@ -54,6 +54,7 @@ def together(kernel: Any, pieces: Sequence[Range], *arguments: Any) -> None:
             others.wake(len(pieces) - 1)
             failed = _lead(others.team, function, room, bounds)
         finally:
+            others.team[SOON] = 0
             others.leading.release()
     if failed:
         raise ArithmeticError(f"{kernel.__name__}: it must not raise anything")
