@@ -25,7 +25,9 @@ def full(size: int, fill: float, dtype: Any) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _fill(first, last, fill, values):  # type: ignore[no-untyped-def]
-    values[first:last] = fill[0]
+    value = fill[0]
+    for place in range(np.uint64(first), np.uint64(last)):
+        values[place] = value
 
 
 def no_bits(size: int) -> np.ndarray:

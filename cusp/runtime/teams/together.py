@@ -1,6 +1,7 @@
 """What threads of a rank do together in compiled code: a pass, or all of an algorithm."""
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -84,7 +85,16 @@ def _describer(kernel: Any) -> Any:
     def describe(room, arguments):  # type: ignore[no-untyped-def]
         return _describe(room, kernel, arguments)
 
-    return form_of(kernel.py_func, describe, ".together")
+    return form_of(kernel.py_func, _named(describe, kernel, ""), ".together")
+
+
+def _named(function: Any, kernel: Any, of: str) -> Any:
+    """With a name of its own: code from the cache is linked by names, and all such functions are defined here."""
+    function.__module__ = kernel.py_func.__module__
+    function.__qualname__ = (
+        f"{kernel.py_func.__qualname__}.{function.__name__}{hashlib.sha256(of.encode()).hexdigest()}"
+    )
+    return function
 
 
 @intrinsic
@@ -108,6 +118,7 @@ def _describe(typing_context: Any, room: Any, kernel: Any, arguments: Any) -> An
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         word, kind = context.get_value_type(types.int64), context.get_value_type(arguments)
         assert context.get_abi_sizeof(kind) <= 8 * ROOM, "more arguments than there is room for"
+        _named(of_piece, compiled, str(arguments))
         part = context.compile_subroutine(builder, of_piece, types.none(types.int64, types.int64))
         place = builder.bitcast(context.make_array(room)(context, builder, values[0]).data, kind.as_pointer())
         builder.store(_lent(context, builder, arguments, values[2]), place)
