@@ -80,3 +80,13 @@ def test_late_helpers_make_jobs_rarer():
     team[teams.LATE] = 2
     assert teams.is_worth(team, 32, 8) and not teams.is_worth(team, 31, 8)
     assert not teams.is_worth(make_team(), 1 << 40, 8)
+
+
+def test_late_helpers_are_tried_again():
+    """Where jobs are never long enough to be tried, a doubling is forgotten after some, then another."""
+    team = make_team(2)
+    team[teams.LATE] = teams.LATEST
+    tries = [teams.is_worth(team, 8, 8) for _ in range(2000)]
+    first = tries.index(True)
+    assert first == sum(teams.PATIENT << late for late in range(1, teams.LATEST + 1)) and all(tries[first:])
+    assert team[teams.LATE] == 0 and not teams.is_worth(team, 7, 8)

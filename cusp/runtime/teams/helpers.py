@@ -42,18 +42,27 @@ class Helpers:
         self._left: deque[Callable[[], None]] = deque()  # for whoever is done first
         self._free: list[int] = []  # the last one may still be awake
         self._asleep: set[int] = set()
+        _do_jobs(self.team, 1, 0, self._flags, 0, -1)  # none: it only loads the code
         for number in range(size):
             threading.Thread(target=self._serve, args=[number], name="cusp", daemon=True).start()
 
     def call(self, function: Callable[[], None]) -> None:
         """Let one of them call it."""
-        try:
-            number = self._free.pop()
-        except IndexError:
-            self._left.append(function)
-        else:
-            self._given[number].put(function)
-            self._flags[number * LINE] += 1
+        self._left.append(function)
+        self._give()
+
+    def _give(self) -> None:
+        """Give what is left to who is free: whoever comes second, what is to do or a thread, finds the other."""
+        while self._left and self._free:
+            try:
+                number = self._free.pop()
+            except IndexError:
+                return
+            try:
+                self._given[number].put(self._left.popleft())
+                self._flags[number * LINE] += 1
+            except IndexError:
+                self._free.append(number)
 
     def wake(self, number: int) -> None:
         """Wake so many who sleep, for a job that follows at once."""
@@ -69,17 +78,15 @@ class Helpers:
     def _serve(self, number: int) -> None:
         place, job = number * LINE, 0
         while True:
-            try:
-                function = self._left.popleft()
-            except IndexError:
-                seen = int(self._flags[place])
-                self._free.append(number)
-                while number not in self._asleep:
-                    job = _do_jobs(self.team, number + 1, job, self._flags, place, seen)
-                    if self.team[SOON] == 0 or self._flags[place] != seen:
-                        self._asleep.add(number)
-                function = self._given[number].get()
-                self._asleep.discard(number)
+            seen = int(self._flags[place])
+            self._free.append(number)
+            self._give()
+            while number not in self._asleep:
+                job = _do_jobs(self.team, number + 1, job, self._flags, place, seen)
+                if self.team[SOON] == 0 or self._flags[place] != seen:
+                    self._asleep.add(number)
+            function = self._given[number].get()
+            self._asleep.discard(number)
             function()
 
 

@@ -24,12 +24,14 @@ from cusp.runtime.teams.atomics import YIELDS, atomic_add, fence, load, store, w
 LINE = 8  # words of a line of the cache: what different threads change is in different ones
 JOB, KIND, ENTRIES, SHARE, WANTED, HELPERS, PATIENCE, LATE = range(LINE)  # JOB: how many there were, OVER at the end
 ENDED = LINE  # the last job whose leader waits for those who came
+MISSED = LINE + 1  # what would have been a job, had helpers not been late
 NEXT = 2 * LINE  # the first entry that nobody has taken
 FACTS, SUMS, THREADS = range(3 * LINE, 6 * LINE, LINE)
 CAME, LEFT, COUNTS = 0, 1, 2  # of the line of each thread: the last job it came to and left; what it has counted
 OVER = -1
 LOOKS = 30_000  # at a flag, 1 to 2 ms, before a thread yields its core; half as many for each time helpers were late
 LATEST = 5  # doublings of the least job, where others have the cores meanwhile and helpers are late
+PATIENT = 8  # as many missed jobs, for each such doubling twice as many, until there is one doubling less
 PIECES = 256  # of a list whose places are kept, so that it can be put in order
 AWAY = YIELDS + 4  # further looks after which a helper has lost its core, and does not merely have more to do
 BUFFER = 256  # entries that a thread collects before it appends them to a list of all
@@ -44,8 +46,15 @@ def new_team(helpers: int, patient: bool) -> np.ndarray:
 
 @njit(cache=True, nogil=True, inline="always")
 def is_worth(team, size, few):  # type: ignore[no-untyped-def]
-    """Whether something of this size is a job: from few entries on, more if helpers were late."""
-    return team[HELPERS] > 0 and size >= few << team[LATE]
+    """Whether something of this size is a job: from few entries on, more if helpers were late, but not forever."""
+    worth = team[HELPERS] > 0 and size >= few
+    if worth and size < few << team[LATE]:
+        worth = False
+        team[MISSED] += 1
+        if team[MISSED] >= PATIENT << team[LATE]:
+            team[MISSED] = 0
+            team[LATE] -= 1
+    return worth
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -105,7 +114,7 @@ def wait_for_job(team, number, before):  # type: ignore[no-untyped-def]
     return job
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def come(team, number, before):  # type: ignore[no-untyped-def]
     """The number of a job after the one before, if this helper is wanted and not too late; else 0, or OVER."""
     job, line = load(team, JOB), THREADS + number * LINE
