@@ -95,14 +95,12 @@ def _dispatcher(function: Callable, cache: bool, form: str, options: dict[str, A
     return dispatcher
 
 
-def form_of(function: Callable, other: Callable, form: str) -> Any:
-    """``other`` compiled for Python, and kept beside the forms of ``function``, in whose file it might stand."""
-    dispatcher = numba.njit(nogil=True, **OUTER)(other)
+def form_of(kernel: Dispatcher, function: Callable, form: str) -> Any:
+    """``function`` compiled for Python, and kept beside the forms of a kernel that is, in whose file it might stand."""
+    dispatcher = numba.njit(nogil=True, **OUTER)(function)
     dispatcher.compile = functools.partial(_compile, dispatcher)
-    try:
-        dispatcher._cache = Cache(function, form)
-    except OSError as error:
-        not_kept(str(error))
+    if isinstance(kernel._cache, Cache):
+        dispatcher._cache = Cache(kernel.py_func, form)
     return dispatcher
 
 

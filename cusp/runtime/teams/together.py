@@ -85,15 +85,14 @@ def _describer(kernel: Any) -> Any:
     def describe(room, arguments):  # type: ignore[no-untyped-def]
         return _describe(room, kernel, arguments)
 
-    return form_of(kernel.py_func, _named(describe, kernel, ""), ".together")
+    return form_of(kernel, _named(describe, kernel, ""), ".together")
 
 
 def _named(function: Any, kernel: Any, of: str) -> Any:
     """With a name of its own: code from the cache is linked by names, and all such functions are defined here."""
     function.__module__ = kernel.py_func.__module__
-    function.__qualname__ = (
-        f"{kernel.py_func.__qualname__}.{function.__name__}{hashlib.sha256(of.encode()).hexdigest()}"
-    )
+    digest = hashlib.sha256(of.encode()).hexdigest()[:16]
+    function.__qualname__ = f"{kernel.py_func.__qualname__}.{function.__name__}.{digest}"
     return function
 
 
