@@ -34,9 +34,13 @@ def take(values: Any, places: Any, dtype: Any = None) -> Any:
 def put(values: Any, places: Any, into: Any) -> None:
     """``into[places] = values``; no two places are equal."""
     pieces = _pieces(places)
+
+    def some(first: int, last: int) -> None:
+        into[places[first:last]] = values[first:last]
+
     if len(pieces) == 1 or not (values.dtype == into.dtype and values.flags.c_contiguous and into.flags.c_contiguous):
-        in_parallel(lambda first, last: into.__setitem__(places[first:last], values[first:last]), pieces)
-    else:
+        in_parallel(some, pieces)
+    else:  # as words, whatever their type
         together(_put, pieces, places, *(array.view(f"u{into.itemsize}") for array in (values, into)))
 
 
