@@ -187,32 +187,36 @@ def _unite_alone(
         names = np.empty_like(own)
         together(_name_roots, pieces, parents, own, names)
         together(_lower_names, pieces, parents, own, names)
-    found = np.zeros(2, np.int64)
-    together(_name_members, pieces, alone, component, parents, names, members, found)
+    found, large = np.zeros(2, np.int64), most_frequent(LARGE, parents)[0]
+    together(_name_members, pieces, alone, large, component, parents, names, members, found)
     return 0, 0, component, {"components": sync.total(int(found[0]))[0], "largest": sync.highest(-int(found[1]))}
 
 
 @njit(cache=True, nogil=True)
-def _name_members(first, last, alone, component, parents, names, members, found):  # type: ignore[no-untyped-def]
+def _name_members(first, last, alone, large, component, parents, names, members, found):  # type: ignore[no-untyped-def]
     """Roots of some nodes, and their names. Found: how many are roots; minus the most members of a tree yet.
 
     Neighbours mostly have the same root: it is counted later. Others may flatten the trees meanwhile.
     """
     own, component = parents[first:last], component[first:last]
-    held, begin, name, roots, most = np.int32(-1), 0, np.int64(0), 0, 0
+    held, begin, name, roots, inside, most = np.int32(-1), 0, np.int64(0), 0, 0, 0
     for lid in range(own.size):
         root = own[lid]
         while parents[root] != root:
             root = parents[root]
         own[lid] = root
         if root != held:
-            if held >= 0:
+            if held == large:
+                inside += lid - begin
+            elif held >= 0:
                 most = max(most, _add_members(alone, members, held, lid - begin))
             held, begin, name = root, lid, names[root]
         component[lid] = name
         roots += root == first + lid
     if own.size > 0:
         most = max(most, _add_members(alone, members, held, own.size - begin))
+    if inside > 0:
+        most = max(most, _add_members(alone, members, large, inside))
     atomic_add(found, 0, roots)
     atomic_min(found, 1, -most)
 

@@ -21,13 +21,17 @@ MANY = 8  # a part of all nodes: if walks reach more, all are looked at, in thei
 
 def begin(damping: float, precision: str, teleport: Any, strengths: Any, masters: int) -> tuple[Any, Any, Any]:
     factors, ranks = (np.empty(size, precision) for size in (strengths.size, masters))
-
-    def some(first: int, last: int) -> None:
-        ranks[first:last] = 0
-        factors[first:last] = damping / strengths[first:last].astype(precision)
-
-    in_parallel(some, ranges(masters))
+    together(_begin, ranges(masters), factors.dtype.type(damping), strengths, factors, ranks)
     return mapped(lambda some: some, teleport, dtype=np.dtype(precision)), factors, ranks
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _begin(first, last, damping, strengths, factors, ranks):  # type: ignore[no-untyped-def]
+    strengths, factors, ranks = strengths[first:last], factors[first:last], ranks[first:last]
+    for node in range(ranks.size):
+        ranks[node] = 0
+    for node in range(factors.size):
+        factors[node] = damping / factors.dtype.type(strengths[node])
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:

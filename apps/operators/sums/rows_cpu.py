@@ -20,6 +20,7 @@ class RowGroups:
     Attributes
     ----------
     lids : (rows,) int32
+        Empty if row i is that of local id i.
     offsets : (proxies + 1,) int64
         Of the CSR or CSC.
     groups : list of lists of (int, int)
@@ -36,7 +37,10 @@ def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> 
     filled = mapped(lambda some: some > 0, sizes, dtype=np.bool_)
     firsts = np.cumsum([total(filled[first:last]) for first, last in pairwise([0, *bounds])]).tolist()
     before = offsets_of(compress(filled, sizes))
-    return RowGroups(compress(filled, lids), offsets, [row_spans(before, *group) for group in pairwise(firsts)])
+    lids = compress(filled, lids)
+    first_ones = lids.size > 0 and lids[-1] == lids.size - 1 and len(bounds) == 2  # of one group, which ascend
+    spans = [row_spans(before, *group) for group in pairwise(firsts)]
+    return RowGroups(lids[:0] if first_ones else lids, offsets, spans)
 
 
 def sum_rows(
@@ -53,8 +57,9 @@ def sum_rows(
 @njit(cache=True, nogil=True)
 def sum_plain_rows(first, last, lids, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
     """Unsigned places, whose sign need not be checked; four sums, so that no addition waits for the one before."""
-    one, four = np.uint64(1), np.uint64(4)
-    for row in lids[first:last]:
+    one, four, alike = np.uint64(1), np.uint64(4), lids.size == 0
+    for place in range(np.uint64(first), np.uint64(last)):
+        row = place if alike else np.uint64(lids[place])
         a = b = c = d = 0.0
         edge, end = offsets[row], offsets[row + one]
         while edge + four <= end:
@@ -72,8 +77,9 @@ def sum_plain_rows(first, last, lids, offsets, columns, values, sums):  # type: 
 @njit(cache=True, nogil=True)
 def sum_weighted_rows(first, last, lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
     """As :func:`sum_plain_rows`, with two sums: each edge is two loads from memory already."""
-    one, two = np.uint64(1), np.uint64(2)
-    for row in lids[first:last]:
+    one, two, alike = np.uint64(1), np.uint64(2), lids.size == 0
+    for place in range(np.uint64(first), np.uint64(last)):
+        row = place if alike else np.uint64(lids[place])
         a = b = 0.0
         edge, end = offsets[row], offsets[row + one]
         while edge + two <= end:
