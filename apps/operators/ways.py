@@ -61,7 +61,7 @@ TABLE = (
     Row("mail",   "peers others", ANY,         ANY,    "async", order=False),
     Row("ahead",  "peers",        "gpu",       "few",  ANY,    mirrors=True),
     Row("peers",  "peers",        "gpu",       ANY,    ANY),
-    Row("ahead",  "peers others", "cpu mixed", "few",  ANY),
+    Row("ahead",  "peers others", ANY,         "few",  ANY),
     Row("rounds", ANY,            ANY,         ANY,    ANY),
     Row("passes", ANY,            ANY,         ANY,    ANY),
 )  # fmt: skip

@@ -157,8 +157,9 @@ class Drain(Protocol):
     def run_below(self, limit: Any) -> None:
         """Relax pending nodes whose priority is below ``limit`` until none is left.
 
-        All of them if the limit is infinity, or the largest number of the label's type. On a CPU the next buckets
-        follow while they have few edges: what other ranks lower later is relaxed again, but there are fewer syncs.
+        All of them if the limit is infinity, or the largest number of the label's type. In graphs with few edges per
+        node the next buckets follow while they have few edges: what other ranks lower later is relaxed again, but there
+        are fewer syncs.
         """
 
     def run_all(self) -> int:
