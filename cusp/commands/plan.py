@@ -33,9 +33,9 @@ from cusp.input.graph_file import GraphHeader
 from cusp.launch import parse_together, parser_for, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
+from cusp.program.choose import open_graph
 from cusp.program.cli import add_watching, inputs_of, whole
 from cusp.program.compare import Column, add_subject, compiled_policies, estimates, numbers_of_parts
-from cusp.program.foreign import open_graph
 from cusp.program.machine import read_machine, this_host
 from cusp.runtime.mpi import MPI
 
