@@ -18,8 +18,7 @@ from cusp.input.graph_file import index_dtype
 from cusp.input.read_cpu import asymmetry
 from cusp.names.names import Names
 from cusp.names.numbering import NameSlab
-from cusp.output.dataset_writer import DatasetWriter
-from cusp.output.graph_writer import writing_graph
+from cusp.output.dataset_writer import DatasetWriter, writing_graph
 from cusp.output.whole_file import check_targets
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import local_ranks
