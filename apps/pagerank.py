@@ -20,7 +20,7 @@ from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.former import REHEARSED, Former, FormerError, add_from_option
 from cusp.apps.shared.neighbour_sums import Sums
 from cusp.apps.shared.walk import Walk, add_walk_options, check_tolerance, make_walk
-from cusp.apps.verify.pagerank import verify_pagerank
+from cusp.apps.verify.centrality import verify_pagerank
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.arrays import total, total_of_floats
 from cusp.program.cli import weighted_node

@@ -22,7 +22,7 @@ from cusp.apps.operators.sums.interfaces import CpuPagerank, Steps
 from cusp.apps.pagerank import FEW, LEAST, check_sums, pagerank
 from cusp.apps.shared.graphs.whole_graph import copy_for
 from cusp.apps.shared.walk import Walk, add_walk_options, check_tolerance, make_walk, starts_at
-from cusp.apps.verify.pagerank import verify_best
+from cusp.apps.verify.centrality import verify_best
 from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress

@@ -21,7 +21,7 @@ from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.pagerank import LEAST
 from cusp.apps.shared.lengths import refuse_overflow
-from cusp.apps.verify.pagerank import verify_pagerank
+from cusp.apps.verify.centrality import verify_pagerank
 from cusp.apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition

@@ -23,9 +23,8 @@ from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies
 from cusp.program import cli, hints, report
-from cusp.program.choose import chosen_policy, named_policy
+from cusp.program.choose import chosen_policy, named_policy, open_graph
 from cusp.program.compare import compare
-from cusp.program.foreign import open_graph
 from cusp.program.shares import given_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced

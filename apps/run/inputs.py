@@ -17,7 +17,6 @@ from cusp.formats import is_graph_file, recognise
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.names.graph_names import read_names
-from cusp.output.fingerprint import check_regular
 from cusp.output.manifest import Manifest, SavedError, read_manifest
 from cusp.output.saved import load_partition
 from cusp.partition import Partition
@@ -172,7 +171,7 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
         manifest = read_manifest(folder)
         if manifest.ranks != comm.size:
             _refuse_added(folder, manifest)
-            check_regular(folder, manifest.graph)
+            manifest.check_regular(folder)
             policy, again = _policy_again(comm, manifest, options)
             header = read_header(manifest.graph)
         else:

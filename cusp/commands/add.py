@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from cusp.convert.conversion import request_of
 from cusp.errors import OptionError, PolicyError, check_same, together
-from cusp.growth.edges import AddedEdges, read_added
-from cusp.growth.file import grow_file
+from cusp.growth.edges import AddedEdges, grow_file, read_added
 from cusp.growth.parts import renumbered
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import GraphHeader, read_header

@@ -25,18 +25,16 @@ from dataclasses import replace
 from typing import Any
 
 from cusp.errors import check_same, together
-from cusp.estimates.cost import DEMANDS, USUAL
-from cusp.estimates.measured import Run, read_run
+from cusp.estimates.cost import DEMANDS, USUAL, Run, read_run
 from cusp.estimates.plot import check_plot, megabytes, plot_plan, short_name
-from cusp.estimates.scale import Machine, best_by_parts, figures_of, hosts_needed
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import parse_together, parser_for, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
+from cusp.program.choose import open_graph
 from cusp.program.cli import add_watching, inputs_of, whole
 from cusp.program.compare import Column, add_subject, compiled_policies, estimates, numbers_of_parts
-from cusp.program.foreign import open_graph
-from cusp.program.machine import read_machine, this_host
+from cusp.program.machine import Machine, best_by_parts, figures_of, hosts_needed, read_machine, this_host
 from cusp.runtime.mpi import MPI
 
 MOST_BITS = 1 << 31  # for which parts have edges of which nodes; of more, a sample of the nodes is counted

@@ -6,8 +6,7 @@ import numpy as np
 
 from cusp.edge_lists import csr_kernels
 from cusp.edge_lists.csr_plan import Plan, SortOptions, cell_shift, check_num_nodes, make_plan, num_cells
-from cusp.edge_lists.csr_scatter import RecordStore, scatter
-from cusp.edge_lists.csr_sort import SortedBucket, sort_buckets, write_buckets
+from cusp.edge_lists.csr_sort import RecordStore, SortedBucket, scatter, sort_buckets, write_buckets
 from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
@@ -18,8 +17,7 @@ from cusp.input.graph_file import index_dtype
 from cusp.input.read_cpu import asymmetry
 from cusp.names.names import Names
 from cusp.names.numbering import NameSlab
-from cusp.output.dataset_writer import DatasetWriter
-from cusp.output.graph_writer import writing_graph
+from cusp.output.dataset_writer import DatasetWriter, writing_graph
 from cusp.output.whole_file import check_targets
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import local_ranks

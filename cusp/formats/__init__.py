@@ -22,7 +22,7 @@ FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "mtx": ("headed_text", "open_matrix_market", (".mtx", ".mm"), "MatrixMarket coordinate"),
     "dimacs": ("headed_text", "open_problem", (), "DIMACS 'p sp', 'p edge' (text .gr, .col)"),
     "pace": ("headed_text", "open_problem", (), "PACE 'p tw' (text .gr)"),
-    "metis": ("metis", "open_metis", (".graph", ".metis"), "METIS neighbour lists"),
+    "metis": ("headed_text", "open_metis", (".graph", ".metis"), "METIS neighbour lists"),
     "galois": ("binary", "open_galois", (), "Galois binary .gr, version 1 or 2"),
     "galois-real": ("binary", "open_galois", (), "the same with floating-point edge data"),
     "sg": ("binary", "open_gap", (".sg",), "GAP serialized graph"),

@@ -1,17 +1,21 @@
-"""The edges of a file as a slice of the graph to which they are added, with the nodes that only they name."""
+"""A graph file with more edges: those of another file as a slice of the graph, with the nodes that only they name."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cusp.convert.conversion import Request, read_slice
+from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.formats import is_graph_file
+from cusp.formats import is_graph_file, open_edges
+from cusp.formats.source import Asked, share
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, index_dtype
 from cusp.names.names import SortedNames
+from cusp.names.numbering import slab_of
 from cusp.names.packed import unite
+from cusp.runtime.files import check_unchanged
 from cusp.runtime.mpi import MPI
 
 
@@ -113,3 +117,40 @@ def _among(edges: EdgeSlice, rank: int, numbers: np.ndarray, num_nodes: int) -> 
         targets=targets,
         names=None,
     )
+
+
+def grow_file(
+    comm: MPI.Intracomm, graph: GraphHeader, added: AddedEdges, output: str, memory_limit: int | None = None,
+    scratch: str | None = None,
+) -> tuple[int, int]:  # fmt: skip
+    """Write a graph file, which may replace that of the graph; returns the numbers of nodes and edges. Collective.
+
+    It has a transpose if the graph has one, and is symmetric if the graph and the added edges are.
+
+    Raises
+    ------
+    InputError
+        On every rank; what ``output`` was is still there.
+    """
+    edges, numbers = added.edges, added.numbers
+    with together(comm):
+        source = open_edges(graph.path, "hdf5", Asked())
+        builder = CsrBuilder(
+            comm, num_nodes=edges.num_nodes, weight_dtype=graph.weight_dtype, memory_limit=memory_limit,
+            scratch=scratch, symmetric=graph.symmetric and edges.symmetric,
+        )  # fmt: skip
+        for sources, targets, weights in source.chunks(comm.rank, comm.size):
+            if numbers is not None:
+                sources, targets = numbers[sources], numbers[targets]
+            builder.add(sources, targets, weights)
+        sources = edges.first_node + np.repeat(np.arange(edges.indptr.size - 1), np.diff(edges.indptr))
+        builder.add(sources, edges.targets, edges.weights)
+        check_unchanged(graph.path, graph.stamp)
+    edges_read, sums = comm.allreduce(source.edges_read), comm.allgather(source.sums)
+    with together(comm):
+        source.check_complete(edges_read, sums)
+    slab, names = None, added.names
+    if names is not None:
+        own = names.packed(*share(edges.num_nodes, comm.rank, comm.size))
+        slab = replace(slab_of(own, comm), whole=names.whole)
+    return builder.write(output, graph.has_transpose, slab)

@@ -1,8 +1,8 @@
-"""Write an HDF5 file in parallel: each rank writes its own slabs, and only a complete file gets its final name."""
+"""Write HDF5 files in parallel: each rank writes its own slabs, and only a complete file gets its final name."""
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -12,6 +12,9 @@ import numpy as np
 
 from cusp.errors import raise_together, together
 from cusp.input.checksum import checksum, combine
+from cusp.input.graph_file import FORMAT_VERSION, index_dtype
+from cusp.names.numbering import NameSlab
+from cusp.names.packed import WHOLE
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import OutputError, check_folder, explained
 from cusp.partition import Partition
@@ -164,3 +167,37 @@ def _complete(path: Path, temporary: Path, shapes: Shapes, totals: list[tuple[di
             if count != size:
                 raise OutputError(f"{path}: {count:,} of {size:,} values of /{name} were written")
             file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
+
+
+def writing_graph(
+    path: str | os.PathLike[str], comm: MPI.Intracomm, *, num_nodes: int, num_edges: int,
+    weight_dtype: np.dtype | type | None = None, symmetric: bool = False, transpose: bool = False,
+    names: NameSlab | None = None,
+) -> AbstractContextManager[DatasetWriter]:  # fmt: skip
+    """Write a graph file (:mod:`cusp.input.graph_file`): the arrays of one graph, and with ``csc/`` of its transpose.
+
+    Parameters
+    ----------
+    num_nodes, num_edges : int
+        Of the whole graph.
+    weight_dtype : dtype or None
+        Type of the edge weights ``data``; None for a graph without weights.
+    symmetric : bool
+        Whether each edge has its reverse; stored as an attribute.
+    transpose : bool
+        Whether there is also a group ``csc`` with the transpose.
+    names : NameSlab or None
+        What nodes are called, for which :meth:`NameSlab.write` writes the datasets.
+    """
+    group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
+    if weight_dtype is not None:
+        group["data"] = (num_edges, np.dtype(weight_dtype))
+    attributes = {
+        "num_nodes": np.int64(num_nodes), "num_edges": np.int64(num_edges), "symmetric": np.bool_(symmetric),
+        "format_version": np.int64(FORMAT_VERSION),
+    }  # fmt: skip
+    shapes = {prefix + name: group[name] for prefix in ["", "csc/"][: 1 + transpose] for name in group}
+    if names is not None:
+        shapes |= names.shapes()
+        attributes |= {WHOLE: np.bool_(True)} if names.whole else {}
+    return writing_datasets(path, comm, shapes, attributes)

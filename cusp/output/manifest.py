@@ -1,12 +1,15 @@
 """What a folder with a saved partition says of itself: ``manifest.json``; see :mod:`cusp.output.saved`.
 
 It may come from anywhere: every entry is checked, it names no file but the graph and the parts beside it, and
-nothing that it names is run.
+nothing that it names is run. Whether the graph file is still the one that was partitioned is told by its checksums; if
+it has none, by its size and the time of its last change, and if only the time differs, by a sample of its bytes.
 """
 
 import json
 import os
 import re
+import stat
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -15,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import InputError
-from cusp.input.graph_file import GraphHeader
-from cusp.runtime.files import from_json, read_input
+from cusp.input.graph_file import GraphHeader, read_header, stored_checksums
+from cusp.runtime.files import from_json, read_input, sample
 from cusp.runtime.leftovers import replacing
 
 FORMAT_VERSION = 3
@@ -51,7 +54,7 @@ class Manifest:
     parts : list of str
         Names of the files, by rank.
     fingerprint : dict
-        Of the graph file, see :mod:`cusp.output.fingerprint`; empty in version 1.
+        Of the graph file, see :func:`fingerprint`; empty in version 1.
     added : dict
         How many ``nodes`` and ``edges`` are not in the graph file, as ``cusp add`` has added them since; empty if none,
         and before version 3.
@@ -89,6 +92,61 @@ class Manifest:
         """What :func:`cusp.policies.load_policy` takes."""
         grid = self.parameters.get("grid")
         return self.parameters | {"grid": grid and tuple(grid)}
+
+    def write(self, folder: Path) -> None:
+        """Put it in place of the folder's manifest, in one step."""
+        with replacing(folder / MANIFEST) as temporary:
+            temporary.write_text(json.dumps(asdict(self), indent=1))
+
+    def check_graph(self, folder: str | Path) -> None:
+        """Compare the graph file with what was said of it; it may be gone.
+
+        Warns if it was written again, but nothing else shows a change.
+
+        Raises
+        ------
+        SavedError
+            It has changed since the partition was saved.
+        """
+        path = self.graph
+        if not os.path.exists(path):
+            return
+        self.check_regular(folder)
+        header = read_header(path)
+        for what, before, now in (
+            ("nodes", self.in_file("nodes"), header.num_nodes),
+            ("edges", self.in_file("edges"), header.num_edges),
+        ):
+            if before != now:
+                raise self._changed(folder, f"it had {before:,} {what} and now has {now:,}")
+        checksums = stored_checksums(path)
+        for name in {**self.checksums, **checksums}:
+            if checksums.get(name) != self.checksums.get(name):
+                raise self._changed(folder, f"the checksum of /{name} is another")
+        if self.fingerprint and not checksums:
+            self._check_fingerprint(folder)
+
+    def check_regular(self, folder: str | Path) -> None:
+        """Raise SavedError if the graph is there and is no plain file, so that no device or pipe is read."""
+        if os.path.exists(self.graph) and not stat.S_ISREG(os.stat(self.graph).st_mode):
+            raise SavedError(f"{folder}: is a partition of {self.graph}, which is not a file; save the partition again")
+
+    def _check_fingerprint(self, folder: str | Path) -> None:
+        path, before, status = self.graph, self.fingerprint, os.stat(self.graph)
+        if status.st_size != before.get("bytes"):
+            raise self._changed(folder, f"it had {before.get('bytes', 0):,} bytes and now has {status.st_size:,}")
+        if status.st_mtime_ns == before.get("modified"):
+            return
+        if sample(path) != before.get("sample"):
+            raise self._changed(folder, "its size is the same, but not its bytes")
+        warnings.warn(
+            f"{folder}: {path} was written again after the partition was saved; a sample of it is the same, and it has "
+            "no checksums that would show a change: partition it again if its edges have changed",
+            stacklevel=2,
+        )
+
+    def _changed(self, folder: str | Path, what: str) -> SavedError:
+        return SavedError(f"{folder}: is a partition of {self.graph}, which has changed: {what}; partition it again")
 
 
 def whole(value: Any, least: int = 0, most: int = 2**62) -> bool:
@@ -198,7 +256,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def replace_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, in one step."""
-    with replacing(folder / MANIFEST) as temporary:
-        temporary.write_text(json.dumps(asdict(manifest), indent=1))
+def fingerprint(path: str) -> dict[str, int]:
+    """Size in bytes, time of the last change in ns, and the sample of a file."""
+    status = os.stat(path)
+    return {"bytes": status.st_size, "modified": status.st_mtime_ns, "sample": sample(path)}

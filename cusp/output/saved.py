@@ -25,8 +25,7 @@ from typing import Any
 from cusp.errors import check_same, together
 from cusp.input.graph_file import read_header, stored_checksums
 from cusp.lid_map import map_lids
-from cusp.output.fingerprint import check_graph, fingerprint
-from cusp.output.manifest import FORMAT_VERSION, MANIFEST, PART, Manifest, SavedError, read_manifest, replace_manifest
+from cusp.output.manifest import FORMAT_VERSION, MANIFEST, PART, Manifest, SavedError, fingerprint, read_manifest
 from cusp.output.part_checks import check_whole
 from cusp.output.part_file import read_part, write_part
 from cusp.output.whole_file import OutputError, check_save_folder, explained
@@ -79,9 +78,8 @@ def save_partition(
             names = comm.allgather(name)
             with together(comm), explained(folder):
                 if comm.rank == 0:
-                    replace_manifest(
-                        path.parent, _describe(part, graph, policy, parameters, order, split, names, added or {})
-                    )
+                    manifest = _describe(part, graph, policy, parameters, order, split, names, added or {})
+                    manifest.write(path.parent)
                     sweep(path.parent)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -117,7 +115,7 @@ def load_partition(
         if manifest.ranks != comm.size:
             raise SavedError(f"{folder}: made for {manifest.ranks} ranks, but there are {comm.size}")
         if comm.rank == 0:
-            check_graph(folder, manifest)
+            manifest.check_graph(folder)
     check_same(comm, "partitions", manifest)
     path = Path(folder) / manifest.parts[comm.rank]
     with together(comm):

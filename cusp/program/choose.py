@@ -1,19 +1,24 @@
-"""``--policy auto``: the policy with which the algorithm is predicted to take the least time."""
+"""The graph that a command names, whatever its format, and its policy; ``--policy auto``: the fastest, as predicted."""
 
 import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cusp.errors import OptionError, forgiven, together
+from cusp.convert.conversion import read_slice as read_foreign
+from cusp.convert.conversion import request_of
+from cusp.convert.memory_input import header_of
+from cusp.errors import OptionError, check_same, forgiven, together
 from cusp.estimates.cost import GPU_CORES, Cluster, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import Quality
+from cusp.formats import is_graph_file
 from cusp.input.edge_slice import EdgeSlice, read_slice
-from cusp.input.graph_file import GraphHeader
+from cusp.input.graph_file import GraphHeader, read_header
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import AUTO, Policy, load_policy
-from cusp.program.cli import policy_parameters
+from cusp.program import report
+from cusp.program.cli import policy_parameters, refuse_foreign_options
 from cusp.program.shares import given_shares, measure
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import Placement
@@ -23,6 +28,27 @@ from cusp.runtime.timeline import Stopwatch
 CANDIDATES = ("oec", "iec", "cvc", "hvc", "dbh")  # whose rules need one look at each edge; first what is usual
 SAMPLED = 1 << 16  # nodes whose mirrors are counted
 BETTER = 0.98  # of what an earlier one takes, at most: less is not worth edges that travel
+
+
+def open_graph(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[GraphHeader, EdgeSlice | None]:
+    """What is known of a graph file; or, of a file of another format, this rank's slice of it too. Collective.
+
+    Raises
+    ------
+    GraphFileError, OptionError
+        On every rank.
+    """
+    with together(comm):
+        header = read_header(options.graph) if is_graph_file(options.graph) else None
+        if header is not None:
+            refuse_foreign_options(options)
+    check_same(comm, "graphs", header and replace(header, path=""))
+    if header is not None:
+        return header, None
+    graph = read_foreign(comm, request_of(options, input=options.graph, seed=1))
+    for note in graph.notes:
+        report.say(comm.rank, note)
+    return header_of(options.graph, graph.edges), graph.edges
 
 
 def named_policy(options: argparse.Namespace, parts: int) -> Policy:

@@ -18,8 +18,7 @@ from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy, installed_policies, load_policy
 from cusp.program import cli, report
-from cusp.program.choose import load_estimates
-from cusp.program.foreign import open_graph
+from cusp.program.choose import load_estimates, open_graph
 from cusp.program.shares import given_shares
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch

@@ -4,12 +4,12 @@ import numpy as np
 
 from cusp.runtime.exchange import wait_all
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import Buffers, Memory, Words
+from gluon.transports.memory import Buffers, Transport, Words
 
 TAG = 11
 
 
-class HostMpi(Memory):
+class HostMpi(Transport):
     """One message to each rank with a buffer, and one from each; MPI says how long they are."""
 
     name, xp = "mpi", np

@@ -1,5 +1,6 @@
-"""Memory for messages, which grows and stays."""
+"""What all transports do, and the memory of messages, which grows and stays."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
@@ -49,15 +50,21 @@ class Buffers:
             views[rank] = piece.view(dtype)
 
 
-class Memory:
-    """One piece of memory for each direction, divided among the ranks: for transports that can send from anywhere.
+class Transport(ABC):
+    """What carries messages between the ranks of a communicator; made once for it.
+
+    One that also has ``all_to_all`` (:class:`cusp.kernels.exchange_gpu.Carrier`) carries the edges of partitions, too.
+    Of messages that can be sent from anywhere, those of one direction share one piece of memory.
 
     Attributes
     ----------
+    name : str
+        For ``--transport`` and rows.
     xp : module
         NumPy or CuPy: where the memory is.
     """
 
+    name: str
     xp: Any
 
     def __init__(self, comm: Intracomm) -> None:
@@ -69,11 +76,31 @@ class Memory:
 
     @staticmethod
     def why_unusable(comm: Intracomm) -> str | None:
-        """None: it can always be used."""
+        """None if it can be used here, as by default, else the reason why not. Collective."""
         return None
 
+    @abstractmethod
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
+        """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many came from each. Collective.
+
+        Parameters
+        ----------
+        out, into : Buffers
+            What :meth:`buffers` returned last. The pieces of ``into`` may be moved to where messages have arrived.
+        in_words : (ranks,) int, optional
+            How many come, where this rank knows that. In a mixed job it may be wrong.
+        """
+
     def combine(self, how: int, *numbers: Any) -> tuple:
-        """Numbers of all ranks combined; see :class:`gluon.transports.table.Transport`."""
+        """Combine numbers of all ranks, added in the order of ranks: the same bits by every transport. Collective.
+
+        Parameters
+        ----------
+        how : SUM, LOWEST or HIGHEST
+            Of :mod:`gluon.transports.numbers`.
+        numbers : int or float
+            They come back as Python's, as a float where some rank has one.
+        """
         count = len(numbers)
         if count > MOST:
             pieces = (numbers[at : at + MOST] for at in range(0, count, MOST))
@@ -96,7 +123,15 @@ class Memory:
         combine(table, floats, 0, words, ranks, how, count, numbers.result, numbers.float_result)
 
     def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
-        """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
+        """Memory for messages to all ranks and from all, valid until the next such call. Collective.
+
+        It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
+
+        Parameters
+        ----------
+        out_words, in_words : (ranks,) int
+            The largest message to, and from, each rank, in words of 8 bytes: the same on both sides, or 0.
+        """
         return self._buffers_for("out", out_words), self._buffers_for("in", in_words)
 
     def _buffers_for(self, direction: str, words: tuple[int, ...]) -> Buffers:

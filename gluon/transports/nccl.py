@@ -7,10 +7,10 @@ import cupy as cp
 
 from cusp.runtime.exchange import tell_counts
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import Buffers, Memory, Words
+from gluon.transports.memory import Buffers, Transport, Words
 
 
-class Nccl(Memory):
+class Nccl(Transport):
     """One NCCL communicator over the ranks of ``comm``."""
 
     name, xp = "nccl", cp

@@ -14,7 +14,7 @@ from cusp.errors import forgiven
 from cusp.runtime.exchange import tell_counts
 from cusp.runtime.mpi import MPI
 from gluon.peers.memory_gpu import PeerError, share, why_unreachable
-from gluon.transports.memory import MOST_KEPT, WORD, Buffers, Memory, Words
+from gluon.transports.memory import MOST_KEPT, WORD, Buffers, Transport, Words
 
 TAG = 12
 GROWTH = 1.25  # more words than were asked for
@@ -28,7 +28,7 @@ class Halves:
     memory: Any = None
 
 
-class Peer(Memory):
+class Peer(Transport):
     """Every rank has two buffers for the messages of each partner, on its GPU, which grow when both need more.
 
     Messages go to even and odd ones in turn: while a partner still reads the last one, the next one may be written;

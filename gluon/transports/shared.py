@@ -18,7 +18,7 @@ from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
 from cusp.runtime.mpi import MPI
 from cusp.runtime.teams.atomics import load, store
-from gluon.transports.memory import MOST_KEPT, Buffers, Memory, Words
+from gluon.transports.memory import MOST_KEPT, Buffers, Transport, Words
 from gluon.transports.numbers import MOST, SUM, combine
 from gluon.transports.reach import Growing, common_memory, host_of, num_cores, why_apart
 from gluon.transports.table import TransportError
@@ -69,7 +69,7 @@ class Placed(Buffers):
     known: list[int]
 
 
-class SharedMemory(Memory):
+class SharedMemory(Transport):
     """The message is written into memory of the sender that all ranks of the host see, and a flag says so.
 
     Each rank has memory for its messages of even exchanges and of odd ones. A message is read before the receiver

@@ -9,7 +9,7 @@ import numpy as np
 from cusp.kernels.cuda import pinned
 from cusp.runtime.mpi import MPI
 from gluon.transports.host import HostMpi
-from gluon.transports.memory import WORD, Buffers, Memory, Words
+from gluon.transports.memory import WORD, Buffers, Transport, Words
 
 if TYPE_CHECKING:
     from gluon.transports.hosts import Hosts
@@ -47,7 +47,7 @@ class LockedMpi(HostMpi):
         return pinned(words, np.uint64)
 
 
-class StagedMpi(Memory):
+class StagedMpi(Transport):
     """Device -> page-locked memory -> MPI -> page-locked memory -> device; the host sends as ranks on CPUs do."""
 
     name, xp = "mpi", cp

@@ -1,12 +1,12 @@
-"""The transports of each device, and what all of them do."""
+"""The transports of each device, and which of them is taken."""
 
 import pkgutil
-from typing import Any, Protocol
+from typing import Any
 
 from cusp.errors import InputError, Intracomm, together
 from cusp.runtime.devices import is_mixed
 from cusp.runtime.exchange import kept
-from gluon.transports.memory import Buffers, Words
+from gluon.transports.memory import Transport
 
 # For each device its transports, the best first: name -> module:class.
 TRANSPORTS = {
@@ -29,57 +29,6 @@ CHOICES = ("auto", *dict.fromkeys(name for names in reversed(TRANSPORTS.values()
 
 class TransportError(InputError):
     """A transport was asked for that cannot be used here."""
-
-
-class Transport(Protocol):
-    """What carries messages between the ranks of a communicator; made once for it, by ``Transport(comm)``.
-
-    One that also has ``all_to_all`` (:class:`cusp.kernels.exchange_gpu.Carrier`) carries the edges of partitions, too.
-
-    Attributes
-    ----------
-    name : str
-        For ``--transport`` and rows.
-    """
-
-    name: str
-
-    @staticmethod
-    def why_unusable(comm: Intracomm) -> str | None:
-        """None if it can be used here, else the reason why not. Collective."""
-
-    def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
-        """Memory for messages to all ranks and from all, valid until the next such call. Collective.
-
-        It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
-
-        Parameters
-        ----------
-        out_words, in_words : (ranks,) int
-            The largest message to, and from, each rank, in words of 8 bytes: the same on both sides, or 0.
-        """
-
-    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
-        """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many came from each. Collective.
-
-        Parameters
-        ----------
-        out, into : Buffers
-            What :meth:`buffers` returned last. The pieces of ``into`` may be moved to where messages have arrived.
-        in_words : (ranks,) int, optional
-            How many come, where this rank knows that. In a mixed job it may be wrong.
-        """
-
-    def combine(self, how: int, *numbers: Any) -> tuple:
-        """Combine numbers of all ranks, added in the order of ranks: the same bits by every transport. Collective.
-
-        Parameters
-        ----------
-        how : SUM, LOWEST or HIGHEST
-            Of :mod:`gluon.transports.numbers`.
-        numbers : int or float
-            They come back as Python's, as a float where some rank has one.
-        """
 
 
 def open_transport(wanted: str, comm: Intracomm, device: str) -> Transport:

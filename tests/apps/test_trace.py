@@ -21,11 +21,10 @@ from cusp.apps.library import bfs as bfs_of
 from cusp.apps.library import partition_graph
 from cusp.apps.run.app import Answer, App
 from cusp.errors import InputError, OptionError
-from cusp.output.timeline_file import clock_offset
 from cusp.output.whole_file import OutputError
 from cusp.program import traced as traced_module
 from cusp.program.report import waiting
-from cusp.program.traced import traced
+from cusp.program.traced import clock_offset, traced
 from cusp.runtime import timeline
 from cusp.runtime.mpi import MPI
 from scripts.mpirun import environment

@@ -12,7 +12,7 @@ import pytest
 import ranks
 
 from cusp.apps.bfs import bfs
-from cusp.output.graph_writer import writing_graph
+from cusp.output.dataset_writer import writing_graph
 from cusp.partitioner import partition_graph
 from cusp.runtime.storage import peak_mb
 from gluon.plan import make_plan

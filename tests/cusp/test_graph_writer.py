@@ -12,7 +12,7 @@ from test_csr_builder import WEIGHTS, add_share, make, oracle
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.input.checksum import checksum
 from cusp.input.graph_file import index_dtype
-from cusp.output.graph_writer import writing_graph
+from cusp.output.dataset_writer import writing_graph
 from cusp.output.whole_file import OutputError, check_targets
 from cusp.runtime import files
 from cusp.runtime.mpi import MPI

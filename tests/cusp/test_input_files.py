@@ -20,8 +20,7 @@ from cusp.formats import open_edges
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import read_header
 from cusp.names.node_map import read_node_map
-from cusp.output.fingerprint import fingerprint
-from cusp.output.manifest import read_manifest
+from cusp.output.manifest import fingerprint, read_manifest
 from cusp.output.part_file import _explained
 from cusp.output.whole_file import _files_of
 from cusp.policies.policy import load_module

@@ -15,13 +15,11 @@ from cusp.apps.harness import main as run_app
 from cusp.apps.pagerank import APP as PAGERANK
 from cusp.commands import plan
 from cusp.errors import InputError, OptionError
-from cusp.estimates.cost import DEMANDS, GPU_CORES, THREADS, Cluster, predict
-from cusp.estimates.measured import read_run
+from cusp.estimates.cost import DEMANDS, GPU_CORES, THREADS, Cluster, predict, read_run
 from cusp.estimates.quality import Quality
-from cusp.estimates.scale import Machine, best_by_parts, figures_of, hosts_needed
 from cusp.input.graph_file import read_header
 from cusp.program.compare import numbers_of_parts
-from cusp.program.machine import read_machine
+from cusp.program.machine import Machine, best_by_parts, figures_of, hosts_needed, read_machine
 
 SIZE = ranks.COMM.size
 HOSTS = 'ranks = 4\ncores = 16\nmemory = "64GB"\nlink = "10gbit"\nlatency = "10us"\n'

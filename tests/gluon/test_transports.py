@@ -13,10 +13,10 @@ from gluon.plan import make_plan
 from gluon.reduction import ADD, MIN
 from gluon.sync import Sync
 from gluon.transports import CHOICES, TransportError, open_transport, table
-from gluon.transports.memory import Buffers, Memory
+from gluon.transports.memory import Buffers, Transport
 
 
-class Pigeons(Memory):
+class Pigeons(Transport):
     """Carries messages as Python's objects, and counts them."""
 
     name, xp = "pigeons", xp_of(parts.DEVICE)
@@ -30,7 +30,7 @@ class Pigeons(Memory):
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """See gluon.transports.table.Transport. Collective."""
+        """See Transport. Collective."""
         messages = [to_host(buffer)[:words].copy() for buffer, words in zip(out.pieces, out_words)]
         arrived = self.comm.alltoall(messages)
         for buffer, message in zip(into.pieces, arrived):

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp import Partition
-from cusp.apps.shared.graphs.edge_numbers import edge_numbers
-from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, whole_rows
+from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, edge_numbers, whole_rows
 from cusp.errors import OptionError, together
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import check_save_folder, explained, whole_file, write_json
@@ -38,7 +37,7 @@ def write_pyg(
         On a file system that all ranks share. What is there of an earlier call is replaced; until all is complete,
         there is no ``META.json``, and PyG reads nothing.
     nodes, edges : dict of (nodes, ...) and (edges, ...) arrays, optional
-        Features by global id and by number of the edge (``edge_numbers`` in apps/shared/graphs/edge_numbers.py); memory
+        Features by global id and by number of the edge (``edge_numbers`` in apps/shared/graphs/whole_rows.py); memory
         maps are read in part. Unless ``edges`` has an ``edge_attr``, that is the weights, (edges, 1) int64 or float64.
 
     Raises

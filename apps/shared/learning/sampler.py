@@ -10,8 +10,7 @@ import numpy as np
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.samples.interfaces import Samples
-from cusp.apps.shared.graphs.edge_numbers import edge_numbers
-from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, WEIGHT, as_marks, whole_rows
+from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, WEIGHT, as_marks, edge_numbers, whole_rows
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.errors import OptionError, shortened, together
 from cusp.kernels.arrays import by_rank, joined, offsets_of, take
@@ -73,7 +72,7 @@ class Sampler:
     incoming : bool
         Draw in-edges instead of out-edges.
     numbered : bool
-        Tell the numbers of edges: see :func:`~cusp.apps.shared.graphs.edge_numbers.edge_numbers`.
+        Tell the numbers of edges: see :func:`~cusp.apps.shared.graphs.whole_rows.edge_numbers`.
     seed : int
 
     Raises
