@@ -60,6 +60,11 @@ def add(values: Any, places: Any, into: Any) -> None:
     _share(some, places)
 
 
+def add_rows(rows: np.ndarray, sums: np.ndarray) -> None:
+    """Add the rows of a matrix, of which all threads have written some, to an array."""
+    in_parallel(lambda a, b: np.add(sums[a:b], rows[:, a:b].sum(axis=0), out=sums[a:b]), ranges(sums.size))
+
+
 def joined(parts: list[Any]) -> Any:
     """One array after the other."""
     bounds = np.cumsum([0] + [part.size for part in parts]).tolist()
@@ -70,6 +75,12 @@ def joined(parts: list[Any]) -> Any:
 
     in_parallel(some, list(zip(bounds, parts)))
     return values
+
+
+def joined_spans(values: Any, begins: list[int], ends: Any) -> Any:
+    """What stands in some spans of places, one span after the other; a single one as it is, not a copy."""
+    parts = [values[begin:end] for begin, end in zip(begins, ends)]
+    return parts[0] if len(parts) == 1 else joined(parts)
 
 
 def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:
