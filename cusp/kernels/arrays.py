@@ -9,7 +9,7 @@ import numpy as np
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import device_of, to_host, xp_of
 from cusp.runtime.teams.together import together
-from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, ranges
+from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, numbered, ranges
 
 
 def mapped(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
@@ -77,10 +77,16 @@ def joined(parts: list[Any]) -> Any:
     return values
 
 
-def joined_spans(values: Any, begins: list[int], ends: Any) -> Any:
-    """What stands in some spans of places, one span after the other; a single one as it is, not a copy."""
-    parts = [values[begin:end] for begin, end in zip(begins, ends)]
-    return parts[0] if len(parts) == 1 else joined(parts)
+def listed(kernel: Any, pieces: list[Range], offsets: Any, arguments: tuple[Any, ...], *lists: Any) -> list[Any]:
+    """What a pass has written to lists, the pieces one after the other; not a copy if there is only one.
+
+    A piece writes from its first row on, or from the place where that begins; to ``ends[number]`` where it has come to:
+    it is ``kernel(number, first, last, *arguments, *lists, ends)``.
+    """
+    ends, begins = np.empty(len(pieces), np.int64), [first for first, _ in pieces]
+    together(kernel, numbered(pieces), *arguments, *lists, ends)
+    spans = [slice(begin, end) for begin, end in zip(begins if offsets is None else offsets[begins], ends)]
+    return [each[spans[0]] if len(spans) == 1 else joined([each[span] for span in spans]) for each in lists]
 
 
 def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:

@@ -6,23 +6,22 @@ import numpy as np
 
 from cusp.apps.operators.choices.interfaces import Candidates
 from cusp.apps.operators.structure.cc_cpu import unite
-from cusp.kernels.arrays import joined_spans
+from cusp.kernels.arrays import listed
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import load, replaced
 from cusp.runtime.teams.together import together
-from cusp.runtime.threads import num_threads, numbered, ranges, row_ranges
+from cusp.runtime.threads import num_threads, ranges, row_ranges
 
 
 def list_edges(
     part: Partition, order: Any, parents: Any, end: tuple[Any, int], maximum: bool, light: bool
 ) -> tuple[Any, Any]:
     weights, size = np.zeros(0, np.int8) if part.weights is None else part.weights, part.targets.size
-    pieces, sources, places = row_ranges(part.offsets), np.empty(size, np.int32), np.empty(size, np.int64)
     given = part.offsets, part.targets, weights, order, parents, *end, maximum, light, part.symmetric
-    begins, ends = [int(part.offsets[first]) for first, _ in pieces], np.empty(len(pieces), np.int64)
-    together(_list_edges, numbered(pieces), *given, sources, places, ends)
-    return joined_spans(sources, begins, ends), joined_spans(places, begins, ends)
+    lists = np.empty(size, np.int32), np.empty(size, np.int64)  # memory that is not written takes none
+    sources, places = listed(_list_edges, row_ranges(part.offsets), part.offsets, given, *lists)
+    return sources, places
 
 
 @njit(cache=True, nogil=True)
@@ -51,10 +50,8 @@ def _list_edges(  # type: ignore[no-untyped-def]
 
 
 def choose(edges: Candidates, active: Any, trees: Any, best: Any) -> Any:
-    alone, kept, pieces = num_threads() == 1, np.empty(active.size, np.int64), ranges(active.size)
-    ends = np.empty(len(pieces), np.int64)
-    together(_choose, numbered(pieces), alone, *edges[:3], active, trees, best, kept, ends)
-    return joined_spans(kept, [first for first, _ in pieces], ends)
+    given = num_threads() == 1, *edges[:3], active, trees, best
+    return listed(_choose, ranges(active.size), None, given, np.empty(active.size, np.int64))[0]
 
 
 @njit(cache=True, nogil=True)

@@ -8,13 +8,13 @@ from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.rows_cpu import best_community, settle_row
 from cusp.apps.operators.communities.sweep_cpu import Graph, take_part
 from cusp.kernels import build_cpu as build
-from cusp.kernels.arrays import add_up, joined_spans, offsets_of, sizes_of
+from cusp.kernels.arrays import add_up, listed, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams import team as teams
 from cusp.runtime.teams.lent import borrow, give_back, thread_rows
 from cusp.runtime.teams.together import make_team, together
-from cusp.runtime.threads import cut, few, num_threads, numbered, ranges, row_ranges, threads_for
+from cusp.runtime.threads import cut, few, num_threads, ranges, row_ranges, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -46,15 +46,14 @@ def moves(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray,
     strengths: np.ndarray, totals: np.ndarray, gids: np.ndarray, factor: int, scale: float, spare: list[Any],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    pieces = numbered(row_ranges(offsets_of(sizes_of(offsets, rows))))
+    pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
     moved = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32), np.empty(rows.size, np.int32)
     rows, offsets, targets, numbers, gids = unsigned(rows, offsets, targets, numbers, gids)
     if not spare:
         spare.append(_tables(max(totals.size, numbers.size)))
-    given = rows, offsets, targets, weights, numbers, strengths, totals, gids, np.uint64(factor), float(scale)
-    ends = np.empty(len(pieces), np.int64)
-    together(_choose, pieces, *given, spare[0], *unsigned(*moved), ends)
-    kept, old, new = (joined_spans(array, [first for _, first, _ in pieces], ends) for array in moved)
+    lots = gids, np.uint64(factor), float(scale)
+    given = rows, offsets, targets, weights, numbers, strengths, totals, *lots, spare[0]
+    kept, old, new = listed(_choose, pieces, None, given, *moved)
     return kept, old, new
 
 
@@ -95,11 +94,9 @@ def edges_inside(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     sizes, kept = np.empty(offsets.size - 1, np.int64), (np.empty_like(targets), np.empty_like(weights))
-    pieces = numbered(row_ranges(offsets))
-    ends = np.empty(len(pieces), np.int64)
-    together(_keep_inside, pieces, *unsigned(offsets, targets), weights, *unsigned(numbers), sizes, *kept, ends)
-    begins = [offsets[first] for _, first, _ in pieces]
-    return offsets_of(sizes), *(joined_spans(array, begins, ends) for array in kept)
+    given = *unsigned(offsets, targets), weights, *unsigned(numbers), sizes
+    targets, weights = listed(_keep_inside, row_ranges(offsets), offsets, given, *kept)
+    return offsets_of(sizes), targets, weights
 
 
 def join(
@@ -111,16 +108,11 @@ def join(
     before, sizes = np.zeros(communities + 1, np.int64), np.empty(communities, np.int64)
     together(_count_edges, ranges(communities), begins, members, offsets, before[1:])
     add_up(before)
-    ends, sums = np.empty(targets.size, np.int32), np.empty(targets.size)
     own_loops, own_strengths = np.empty(communities), np.empty(communities)
-    given = begins, members, offsets, targets, weights, numbers, loops, strengths
-    made = own_loops, own_strengths, sizes, *unsigned(ends), sums
-    pieces = numbered(row_ranges(before))
-    upto = np.empty(len(pieces), np.int64)
-    together(_join, pieces, before, _tables(communities), *given, *made, upto)
-    firsts = [before[first] for _, first, _ in pieces]
-    ends, sums = joined_spans(ends, firsts, upto), joined_spans(sums, firsts, upto)
-    return offsets_of(sizes), ends, sums, own_loops, own_strengths
+    given = before, _tables(communities), begins, members, offsets, targets, weights, numbers, loops, strengths
+    made, lists = (own_loops, own_strengths, sizes), (np.empty(targets.size, np.uint32), np.empty(targets.size))
+    ends, sums = listed(_join, row_ranges(before), before, (*given, *made), *lists)
+    return offsets_of(sizes), ends.view(np.int32), sums, own_loops, own_strengths
 
 
 def _list_members(numbers: np.ndarray, communities: int) -> tuple[np.ndarray, np.ndarray]:

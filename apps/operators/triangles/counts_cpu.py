@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from cusp.kernels.arrays import add_rows, joined_spans, mapped, offsets_of, take, total
+from cusp.kernels.arrays import add_rows, listed, mapped, offsets_of, take, total
 from cusp.kernels.bits import first_bit, popcount, prefetch, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import atomic_add
 from cusp.runtime.teams.lent import borrow, give_back, thread_rows
 from cusp.runtime.teams.together import together
-from cusp.runtime.threads import UNEVEN, numbered, ranges, row_ranges
+from cusp.runtime.threads import UNEVEN, ranges, row_ranges
 
 FEW = 4  # nodes of a row that are searched for faster than marked
 SHORT = np.uint64(16)  # entries that are looked at one after the other faster than by bisection
@@ -28,11 +28,8 @@ def count_triangles(
     """
     edges = unsigned(begins, ends, targets, row_begins, row_ends, rows)
     triangles, lent, own = np.zeros(1, np.int64), *thread_rows(counts.size, counts.dtype)
-    found = triangles, lent, own
-    pieces, left = ranges(begins.size, UNEVEN), np.empty(begins.size, np.uint32)
-    upto = np.empty(len(pieces), np.int64)
-    together(_count_short, numbered(pieces), *edges, *found, left, upto)
-    left = joined_spans(left, [first for first, _ in pieces], upto)
+    found, pieces = (triangles, lent, own), ranges(begins.size, UNEVEN)
+    (left,) = listed(_count_short, pieces, None, (*edges, *found), np.empty(begins.size, np.uint32))
     sizes = mapped(np.subtract, take(ends, left), take(begins, left))
     hubs = min(begins.size, HUBS, int(8 * total(sizes) ** 0.5))  # so bits take no more memory than rows
     bits = _bits_of_rows(np.uint64(hubs), *edges[3:])
