@@ -78,7 +78,7 @@ def joined(parts: list[Any]) -> Any:
 
 
 def listed(kernel: Any, pieces: list[Range], offsets: Any, arguments: tuple[Any, ...], *lists: Any) -> list[Any]:
-    """What a pass has written to lists, the pieces one after the other; not a copy if there is only one.
+    """What a pass has written to lists, the pieces one after the other: copies, as lists have room for much more.
 
     A piece writes from its first row on, or from the place where that begins; to ``ends[number]`` where it has come to:
     it is ``kernel(number, first, last, *arguments, *lists, ends)``.
@@ -86,7 +86,7 @@ def listed(kernel: Any, pieces: list[Range], offsets: Any, arguments: tuple[Any,
     ends, begins = np.empty(len(pieces), np.int64), [first for first, _ in pieces]
     together(kernel, numbered(pieces), *arguments, *lists, ends)
     spans = [slice(begin, end) for begin, end in zip(begins if offsets is None else offsets[begins], ends)]
-    return [each[spans[0]] if len(spans) == 1 else joined([each[span] for span in spans]) for each in lists]
+    return [joined([each[span] for span in spans]) for each in lists]
 
 
 def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:
