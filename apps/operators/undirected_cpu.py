@@ -1,6 +1,5 @@
 """Rows of neighbours, merged and sorted on the CPU: see interfaces.py and apps/shared/graphs/undirected.py."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +7,8 @@ import numpy as np
 from cusp.kernels.arrays import add_up, mapped
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, row_ranges
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import row_ranges
 
 if TYPE_CHECKING:
     from cusp.apps.shared.graphs.undirected import RowPieces
@@ -23,13 +23,13 @@ def merge_rows(
     """Every row is gathered, and sorted where it is: so each belongs to one thread, and stays in its caches."""
     begins, targets, sums = gather_rows(arrived, num_proxies, np.int32, np.float64, weighted)
     kept = np.zeros(num_proxies + 1, np.int64)
-    rest = (*unsigned(targets), sums, kept[1:])
-    _each_row(begins, lambda first, rows: _sort_rows(np.uint32(first), *unsigned(rows), *rest))
+    pieces = row_ranges(begins)
+    together(_sort_rows, pieces, *unsigned(begins, targets), sums, kept[1:])
     add_up(kept)
     if kept[-1] == targets.size:
         return kept, targets, sums if weighted else None
     left, left_sums = np.empty(kept[-1], np.int32), np.empty(kept[-1] if weighted else 0, np.float64)
-    _each_row(begins, lambda first, rows: _move_rows(first, rows, kept, targets, sums, left, left_sums))
+    together(_move_rows, pieces, begins, kept, targets, sums, left, left_sums)
     return kept, left, left_sums if weighted else None
 
 
@@ -46,28 +46,16 @@ def gather_rows(
         return rows.offsets, targets, rows.weights if weighted else np.empty(0, weight_type)
     begins = np.zeros(num_rows + 1, np.int64)
     for rows in arrived:
-        _each_piece(rows, _add_sizes, begins[1:])
+        together(_add_sizes, row_ranges(rows.offsets), rows.lids, rows.offsets, begins[1:])
     add_up(begins)
     targets, sums = np.empty(begins[-1], node_type), np.empty(begins[-1] if weighted else 0, weight_type)
     ends = mapped(np.copy, begins[:-1])
     while arrived:
         rows = arrived.pop(0)
         nodes, weights = targets[:0] if rows.nodes is None else rows.nodes, rows.weights if weighted else sums
-        _each_piece(rows, _append_some, rows.places, nodes, weights, ends, targets, sums)
+        given = rows.lids, rows.offsets, rows.places, nodes, weights, ends, targets, sums
+        together(_append_some, row_ranges(rows.offsets), *given)
     return begins, targets, sums
-
-
-def _each_row(offsets: np.ndarray, function: Callable[[int, np.ndarray], object]) -> list[Any]:
-    """``function`` of the first row and the offsets of each of some ranges of rows."""
-    return in_parallel(lambda first, last: function(first, offsets[first : last + 1]), row_ranges(offsets))
-
-
-def _each_piece(rows: "RowPieces", function: Callable[..., None], *rest: Any) -> None:
-    """``function`` of the masters and offsets of some of the rows, and the rest."""
-    in_parallel(
-        lambda first, last: function(rows.lids[first:last], rows.offsets[first : last + 1], *rest),
-        row_ranges(rows.offsets),
-    )
 
 
 def rows_of_edges(offsets: np.ndarray) -> np.ndarray:
@@ -75,29 +63,32 @@ def rows_of_edges(offsets: np.ndarray) -> np.ndarray:
 
 
 def rows_are_simple(offsets: np.ndarray, targets: np.ndarray) -> bool:
-    return all(_each_row(offsets, lambda first, some: _rows_are_simple(first, some, targets)))
+    simple = np.ones(1, np.uint8)
+    together(_find_others, row_ranges(offsets), offsets, targets, simple)
+    return bool(simple[0])
 
 
 @njit(cache=True, nogil=True)
-def _rows_are_simple(first, offsets, targets):  # type: ignore[no-untyped-def]
-    for row in range(offsets.size - 1):
+def _find_others(begin, end, offsets, targets, simple):  # type: ignore[no-untyped-def]
+    """Simple becomes 0 if there is a row that is not."""
+    for row in range(begin, end):
         last = np.int64(-1)
         for edge in range(offsets[row], offsets[row + 1]):
-            if targets[edge] <= last or targets[edge] == first + row:
-                return False
+            if targets[edge] <= last or targets[edge] == row:
+                simple[0] = 0
+                return
             last = np.int64(targets[edge])
-    return True
 
 
 @njit(cache=True, nogil=True)
-def _add_sizes(lids, offsets, sizes):  # type: ignore[no-untyped-def]
-    for row in range(lids.size):
+def _add_sizes(first, last, lids, offsets, sizes):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         sizes[lids[row]] += offsets[row + 1] - offsets[row]
 
 
 @njit(cache=True, nogil=True)
-def _append_some(lids, offsets, places, nodes, weights, ends, targets, sums):  # type: ignore[no-untyped-def]
-    for row in range(lids.size):
+def _append_some(first, last, lids, offsets, places, nodes, weights, ends, targets, sums):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         to = ends[lids[row]]
         for entry in range(offsets[row], offsets[row + 1]):
             targets[to] = nodes[places[entry]] if nodes.size else places[entry]
@@ -108,16 +99,16 @@ def _append_some(lids, offsets, places, nodes, weights, ends, targets, sums):  #
 
 
 @njit(cache=True, nogil=True)
-def _sort_rows(first, offsets, targets, sums, kept):  # type: ignore[no-untyped-def]
+def _sort_rows(first, last, offsets, targets, sums, kept):  # type: ignore[no-untyped-def]
     """Sort each row, and keep one of equal neighbours, with the sum of their weights as they came, and no loop."""
     one, longest = np.uint64(1), np.uint64(0)
-    for row in range(offsets.size - 1):
+    for row in range(first, last):
         longest = max(longest, offsets[row + 1] - offsets[row])
     keys, values = np.empty(longest, np.uint32), np.empty(min(sums.size, np.int64(longest)))
     places = np.empty(1 << DIGIT_BITS, np.uint64)
-    for row in range(offsets.size - 1):
+    for row in range(first, last):
         begin, end = offsets[row], offsets[row + 1]
-        source, highest, ordered = first + np.uint32(row), np.uint32(0), True
+        source, highest, ordered = np.uint32(row), np.uint32(0), True
         for entry in range(begin, end):
             ordered &= targets[entry] >= highest
             highest = max(highest, targets[entry])
@@ -136,7 +127,7 @@ def _sort_rows(first, offsets, targets, sums, kept):  # type: ignore[no-untyped-
                 if sums.size:
                     sums[to] = sums[entry]
                 to += one
-        kept[np.int64(source)] = to - begin
+        kept[row] = to - begin
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -193,10 +184,10 @@ def _sort_by_digits(targets, sums, keys, values, highest, places):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def _move_rows(first, offsets, kept, targets, sums, left, left_sums):  # type: ignore[no-untyped-def]
+def _move_rows(first, last, offsets, kept, targets, sums, left, left_sums):  # type: ignore[no-untyped-def]
     """Rows without gaps."""
-    for row in range(offsets.size - 1):
-        begin, size = kept[first + row], kept[first + row + 1] - kept[first + row]
+    for row in range(first, last):
+        begin, size = kept[row], kept[row + 1] - kept[row]
         for entry in range(size):
             left[begin + entry] = targets[offsets[row] + entry]
         if sums.size:

@@ -15,7 +15,8 @@ from cusp.prepare_rules import Before
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
-from cusp.runtime.threads import in_parallel, row_ranges
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import row_ranges
 
 
 def renumbered(part: Partition, numbers: np.ndarray | None, num_nodes: int) -> Partition:
@@ -102,7 +103,7 @@ def with_rows_of(part: Partition, layout: Layout, targets: np.ndarray, weights: 
     def join(own: np.ndarray, added: np.ndarray) -> np.ndarray:
         joined = np.empty(own.size + added.size, added.dtype)
         arrays = (*rows, *ends, as_bits(own), as_bits(added), offsets, as_bits(joined))
-        in_parallel(lambda first, last: _join(first, last, *arrays), row_ranges(offsets))
+        together(_join, row_ranges(offsets), *arrays)
         return joined
 
     gids = np.concatenate([own[filled], layout.row_gids[strange]])

@@ -9,7 +9,7 @@ import numpy as np
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import device_of, to_host, xp_of
 from cusp.runtime.teams.together import together
-from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, ranges
+from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, longer, numbered, ranges
 
 
 def mapped(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
@@ -60,6 +60,11 @@ def add(values: Any, places: Any, into: Any) -> None:
     _share(some, places)
 
 
+def add_rows(rows: np.ndarray, sums: np.ndarray) -> None:
+    """Add the rows of a matrix, of which all threads have written some, to an array."""
+    in_parallel(lambda a, b: np.add(sums[a:b], rows[:, a:b].sum(axis=0), out=sums[a:b]), ranges(sums.size))
+
+
 def joined(parts: list[Any]) -> Any:
     """One array after the other."""
     bounds = np.cumsum([0] + [part.size for part in parts]).tolist()
@@ -70,6 +75,18 @@ def joined(parts: list[Any]) -> Any:
 
     in_parallel(some, list(zip(bounds, parts)))
     return values
+
+
+def listed(kernel: Any, pieces: list[Range], offsets: Any, arguments: tuple[Any, ...], *lists: Any) -> list[Any]:
+    """What a pass has written to lists, the pieces one after the other: copies, as lists have room for much more.
+
+    A piece writes from its first row on, or from the place where that begins; to ``ends[number]`` where it has come to:
+    it is ``kernel(number, first, last, *arguments, *lists, ends)``.
+    """
+    ends, begins = np.empty(len(pieces), np.int64), [first for first, _ in pieces]
+    together(kernel, numbered(pieces), *arguments, *lists, ends)
+    spans = [slice(begin, end) for begin, end in zip(begins if offsets is None else offsets[begins], ends)]
+    return [joined([each[span] for span in spans]) for each in lists]
 
 
 def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:

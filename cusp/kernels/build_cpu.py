@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from cusp.kernels import bits
+from cusp.kernels.arrays import add_rows
 from cusp.kernels.bits import first_bit, lid_of, popcount
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, post, wait_all
 from cusp.runtime.teams.atomics import atomic_or
-from cusp.runtime.threads import Range, cut, cut_rows, in_parallel, ranges, row_ranges, tables
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import Range, cut, cut_rows, numbered, ranges, row_ranges, tables
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
@@ -72,12 +74,12 @@ def group_by_owner(values, owners, counts, grouped):  # type: ignore[no-untyped-
 
 def mark(index: np.ndarray, gids: np.ndarray) -> None:
     """Most bits are set already, and the words that hold them stay in the caches of all cores."""
-    in_parallel(lambda first, last: _mark(index, gids[first:last]), ranges(gids.size))
+    together(_mark, ranges(gids.size), index, gids)
 
 
 @njit(cache=True, nogil=True)
-def _mark(index, gids):  # type: ignore[no-untyped-def]
-    for i in range(gids.size):
+def _mark(first, last, index, gids):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         gid = np.uint64(gids[i])
         word, bit = np.int64(2 * (gid >> np.uint64(6))), np.uint64(1) << (gid & np.uint64(63))
         if index[word] & bit == 0:
@@ -123,27 +125,22 @@ def sort_masters(
     """Every thread has a counter for each degree: so those of a degree stay in their order."""
     pieces = cut(degrees.size, tables(degrees.size, highest + 1))
     counts = np.zeros((len(pieces), highest + 1), np.int64)
-
-    def count(number: int, first: int, last: int) -> None:
-        _count_degrees(degrees[first:last], highest, counts[number])
-
-    def sort(number: int, first: int, last: int) -> None:
-        _sort_masters(degrees[first:last], highest, places[first:last], ascending, table, gids, by_lid, begins[number])
-
-    in_parallel(count, [(number, *piece) for number, piece in enumerate(pieces)])
+    together(_count_degrees, numbered(pieces), degrees, highest, counts)
     begins = np.cumsum(counts.T).reshape(counts.T.shape).T - counts
-    in_parallel(sort, [(number, *piece) for number, piece in enumerate(pieces)])
+    together(_sort_masters, numbered(pieces), degrees, highest, places, ascending, table, gids, by_lid, begins)
 
 
 @njit(cache=True, nogil=True)
-def _count_degrees(degrees, highest, counts):  # type: ignore[no-untyped-def]
-    for degree in degrees:
+def _count_degrees(number, first, last, degrees, highest, counts):  # type: ignore[no-untyped-def]
+    counts = counts[number]
+    for degree in degrees[first:last]:
         counts[highest - min(degree, highest)] += 1
 
 
 @njit(cache=True, nogil=True)
-def _sort_masters(degrees, highest, places, ascending, table, gids, by_lid, begins):  # type: ignore[no-untyped-def]
-    for i in range(degrees.size):
+def _sort_masters(number, first, last, degrees, highest, places, ascending, table, gids, by_lid, begins):  # type: ignore[no-untyped-def]
+    begins = begins[number]
+    for i in range(first, last):
         key = highest - min(degrees[i], highest)
         lid = begins[key]
         begins[key] = lid + 1
@@ -153,36 +150,38 @@ def _sort_masters(degrees, highest, places, ascending, table, gids, by_lid, begi
 
 
 def test_bits(words: np.ndarray, gids: np.ndarray, found: np.ndarray) -> None:
-    in_parallel(lambda first, last: _test_bits(words, gids[first:last], found[first:last]), ranges(gids.size))
+    together(_test_bits, ranges(gids.size), words, gids, found)
 
 
 @njit(cache=True, nogil=True)
-def _test_bits(words, gids, found):  # type: ignore[no-untyped-def]
-    for i in range(gids.size):
+def _test_bits(first, last, words, gids, found):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         gid = np.uint64(gids[i])
         found[i] = (words[gid >> np.uint64(6)] >> (gid & np.uint64(63))) & np.uint64(1)
 
 
 def look_up(index: np.ndarray, table: np.ndarray, gids: np.ndarray, lids: np.ndarray) -> None:
-    in_parallel(lambda first, last: bits.look_up(index, table, gids[first:last], lids[first:last]), ranges(gids.size))
+    together(_look_up, ranges(gids.size), index, table, gids, lids)
+
+
+@njit(cache=True, nogil=True)
+def _look_up(first, last, index, table, gids, lids):  # type: ignore[no-untyped-def]
+    bits.look_up(index, table, gids[first:last], lids[first:last])
 
 
 def relabel(
     index: np.ndarray, table: np.ndarray, row_lids: np.ndarray, row_offsets: np.ndarray, arrived: np.ndarray,
     offsets: np.ndarray, targets: np.ndarray, fronts: np.ndarray, hubs_first: bool,
 ) -> None:  # fmt: skip
-    rest = (arrived, offsets, targets)
-
-    def rows(first: int, last: int) -> None:
-        places = row_offsets[first : last + 1]
-        _relabel(index, table, row_lids[first:last], places, *rest, fronts[first:last], hubs_first)
-
-    in_parallel(rows, row_ranges(row_offsets))
+    given = index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first
+    together(_relabel, row_ranges(row_offsets), *given)
 
 
 @njit(cache=True, nogil=True)
-def _relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first):  # type: ignore[no-untyped-def]
-    for row in range(row_lids.size):
+def _relabel(  # type: ignore[no-untyped-def]
+    first, last, index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first
+):
+    for row in range(first, last):
         begin = offsets[row_lids[row]]
         to = begin - row_offsets[row]
         lowest = np.int64(1) << 40
@@ -205,53 +204,41 @@ def move_rows(
     row_lids: np.ndarray, row_offsets: np.ndarray, arrived: np.ndarray, offsets: np.ndarray, values: np.ndarray,
     fronts: np.ndarray,
 ) -> None:  # fmt: skip
-    def rows(first: int, last: int) -> None:
-        places = row_offsets[first : last + 1]
-        _move_rows(row_lids[first:last], places, arrived, offsets, values, fronts[first:last])
-
-    in_parallel(rows, row_ranges(row_offsets))
+    together(_move_rows, row_ranges(row_offsets), row_lids, row_offsets, arrived, offsets, values, fronts)
 
 
 @njit(cache=True, nogil=True)
-def _move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type: ignore[no-untyped-def]
-    for row in range(row_lids.size):
+def _move_rows(first, last, row_lids, row_offsets, arrived, offsets, values, fronts):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         begin = offsets[row_lids[row]]
         to = begin - row_offsets[row]
         for edge in range(row_offsets[row], row_offsets[row + 1]):
             values[to + edge] = arrived[edge]
-        first = values[begin]
+        held = values[begin]
         values[begin] = values[begin + fronts[row]]
-        values[begin + fronts[row]] = first
+        values[begin + fronts[row]] = held
 
 
 def count_in_edges(targets: np.ndarray, offsets: np.ndarray) -> None:
     pieces = cut(targets.size, tables(targets.size, offsets.size - 1))
     if len(pieces) == 1:
-        _count_targets(targets, offsets[1:])
-        return
-    counts = _counts_of_pieces(targets, pieces, offsets.size - 1)
-
-    def add(first: int, last: int) -> None:
-        offsets[first + 1 : last + 1] += counts[:, first:last].sum(axis=0)
-
-    in_parallel(add, ranges(offsets.size - 1))
+        together(_count_targets, numbered(pieces), targets, offsets[None, 1:])
+    else:
+        add_rows(_counts_of_pieces(targets, pieces, offsets.size - 1), offsets[1:])
 
 
 def _counts_of_pieces(targets: np.ndarray, pieces: list[Range], size: int) -> np.ndarray:
     """(pieces, size) int64: how often each number below ``size`` is among the targets of each piece."""
     counts = np.zeros((len(pieces), size), np.int64)
-
-    def count(number: int, first: int, last: int) -> None:
-        _count_targets(targets[first:last], counts[number])
-
-    in_parallel(count, [(number, *piece) for number, piece in enumerate(pieces)])
+    together(_count_targets, numbered(pieces), targets, counts)
     return counts
 
 
 @njit(cache=True, nogil=True)
-def _count_targets(targets, counts):  # type: ignore[no-untyped-def]
-    for edge in range(targets.size):
-        counts[targets[edge]] += 1
+def _count_targets(number, first, last, targets, counts):  # type: ignore[no-untyped-def]
+    counts = counts[number]
+    for target in targets[first:last]:
+        counts[target] += 1
 
 
 def transpose(
@@ -265,34 +252,33 @@ def transpose(
     entries = int(offsets[-1] - offsets[0])
     rows = cut_rows(offsets, tables(entries, place.size) if last - first == place.size else 1)
     number = threads.num_threads()
-    if len(rows) == 1 and entries >= threads.many() and number >= 4:
-        ends = [first + end for _, end in cut_rows(place[first:last], number)[:-1]]
-        edges = (first_source, offsets, targets, weights)
-        nodes = lambda begin, end: _transpose(*edges, begin, end, place, sources, in_weights)  # noqa: E731
-        in_parallel(nodes, list(pairwise([first, *ends, last])))
-        return
-    pieces, places = [(int(offsets[begin]), int(offsets[end])) for begin, end in rows], place[None]
+    pieces, places = [(*piece, first, last) for piece in numbered(rows)], place[None]
     if len(rows) > 1:
-        places = _counts_of_pieces(targets, pieces, place.size)
-
-        def begin_each(first: int, last: int) -> None:
-            counts = places[:, first:last].copy()
-            np.cumsum(counts, axis=0, out=places[:, first:last])
-            places[:, first:last] += place[first:last] - counts
-            place[first:last] += counts.sum(axis=0)
-
-        in_parallel(begin_each, ranges(place.size))
-
-    def move(number: int, begin: int, end: int) -> None:
-        edges = (first_source + begin, offsets[begin : end + 1], targets, weights)
-        _transpose(*edges, first, last, places[number], sources, in_weights)
-
-    in_parallel(move, [(number, *piece) for number, piece in enumerate(rows)])
+        spans = [(int(offsets[begin]), int(offsets[end])) for begin, end in rows]
+        places = _counts_of_pieces(targets, spans, place.size)
+        together(_begin_each, ranges(place.size), place, places)
+    elif entries >= threads.many() and number >= 4:
+        ends = [first + end for _, end in cut_rows(place[first:last], number)[:-1]]
+        pieces = [(*pieces[0][:3], *nodes) for nodes in pairwise([first, *ends, last])]
+    together(_transpose, pieces, first_source, offsets, targets, weights, places, sources, in_weights)
 
 
 @njit(cache=True, nogil=True)
-def _transpose(first_source, offsets, targets, weights, first, last, place, sources, in_weights):  # type: ignore[no-untyped-def]
-    for row in range(offsets.size - 1):
+def _begin_each(first, last, place, places):  # type: ignore[no-untyped-def]
+    """How many in-edges pieces have becomes where they begin to write them."""
+    for number in range(len(places)):
+        for node in range(first, last):
+            count = places[number, node]
+            places[number, node] = place[node]
+            place[node] += count
+
+
+@njit(cache=True, nogil=True)
+def _transpose(  # type: ignore[no-untyped-def]
+    number, begin, end, first, last, first_source, offsets, targets, weights, places, sources, in_weights
+):
+    place = places[number]
+    for row in range(begin, end):
         for edge in range(offsets[row], offsets[row + 1]):
             target = targets[edge]
             if target < first or target >= last:

@@ -106,6 +106,11 @@ def cut_rows(offsets: np.ndarray, number: int) -> list[Range]:
     return list(zip([0, *bounds[1:]], [*bounds[1:], rows], strict=True))
 
 
+def numbered(pieces: Sequence[Range]) -> list[tuple[int, int, int]]:
+    """Ranges, each with its number before it, for pieces that have a result each."""
+    return [(number, *piece) for number, piece in enumerate(pieces)]
+
+
 def tables(entries: int, size: int) -> int:
     """For how many threads a table of ``size`` numbers of its own pays, if they share so many entries."""
     return max(1, min(num_threads(), entries // (2 * size + 1))) if entries >= many() else 1

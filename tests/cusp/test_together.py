@@ -11,8 +11,10 @@ import pytest
 
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.atomics import atomic_add
+from cusp.runtime.teams.lent import borrow, give_back
 from cusp.runtime.teams.together import together
-from cusp.runtime.threads import cut, in_parallel
+from cusp.runtime.threads import cut, in_parallel, numbered
 
 SIZE = 100_000
 
@@ -55,6 +57,33 @@ def test_each_piece_is_done_once(number, dtype, pieces):
         for _ in range(20):
             together(add, cut(SIZE, pieces), values, Given(factors, 2.0, negative))
         np.testing.assert_array_equal(values, factors.astype(dtype) * (-40 if negative else 40))
+
+
+@njit(nogil=True)
+def add_some(number, first, last, values, sums):  # type: ignore[no-untyped-def]
+    sums[number] = values[first:last].sum()
+
+
+def test_pieces_of_three_numbers(number):
+    values, sums = np.arange(SIZE), np.zeros(41, np.int64)
+    together(add_some, numbered([*cut(SIZE, 40), (7, 7)]), values, sums)
+    assert sums.tolist() == [*values.reshape(40, -1).sum(axis=1), 0]
+
+
+def test_what_is_borrowed_has_one_owner(number):
+    lent, owners, seen = np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(1, np.int64)
+    together(own_one, cut(SIZE, 400), lent, owners, seen)
+    assert seen[0] == 0 and owners.sum() == 400 and not lent.any()
+
+
+@njit(nogil=True)
+def own_one(first, last, lent, owners, seen):  # type: ignore[no-untyped-def]
+    place = borrow(lent)
+    for _ in range(first, last):
+        seen[0] |= atomic_add(lent, place, 1) - 1
+        atomic_add(lent, place, -1)
+    owners[place] += 1
+    give_back(lent, place)
 
 
 def test_nothing_to_do(number):

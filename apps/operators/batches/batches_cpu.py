@@ -1,7 +1,5 @@
 """Levels of many searches on the CPU: see interfaces.py. Threads take whole words of the bits of proxies."""
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,9 @@ from cusp.apps.operators.traversal.alone_cpu import (
 )
 from cusp.kernels.bits import first_bit, popcount, unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, ranges, whole_words
+from cusp.runtime.teams.atomics import atomic_add, atomic_or
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import ranges, whole_words
 from gluon.device_cpu import set_bit
 from gluon.label import Label
 
@@ -26,13 +26,17 @@ from gluon.label import Label
 def end_level(frontier: Any, touched: Any, front: Label, arrived: Label, open_bits: Any) -> tuple[int, int, int]:
     part = front.part
     rest = (frontier, touched, part.num_masters, part.degrees, front.values, front.updated, arrived.values, open_bits)
-    found = in_parallel(lambda begin, end: _end_level(begin, end, *rest), whole_words(ranges(part.num_proxies)))
-    nodes, edges, alive = zip(*found)
-    return sum(nodes), sum(edges), reduce(or_, alive)
+    found = np.zeros(3, np.int64)
+    together(_end_level, whole_words(ranges(part.num_proxies)), *rest, found)
+    nodes, edges, alive = found.tolist()
+    return nodes, edges, alive
 
 
 @njit(cache=True, nogil=True)
-def _end_level(begin, end, frontier, touched, masters, degrees, front, updated, arrived, open_bits):  # type: ignore[no-untyped-def]
+def _end_level(  # type: ignore[no-untyped-def]
+    begin, end, frontier, touched, masters, degrees, front, updated, arrived, open_bits, found
+):
+    """Found: nodes, edges, and which searches go on."""
     nodes, edges, alive = 0, 0, np.int64(0)
     for word in range(begin >> 6, (end + 63) >> 6):
         bits = frontier[word]
@@ -52,14 +56,16 @@ def _end_level(begin, end, frontier, touched, masters, degrees, front, updated, 
                 front[lid] = new
                 set_bit(updated, lid)
                 nodes, edges, alive = nodes + 1, edges + degrees[lid], alive | new
-    return nodes, edges, alive
+    atomic_add(found, 0, nodes)
+    atomic_add(found, 1, edges)
+    atomic_or(found, 2, alive)
 
 
 def add_hops(hops: int, front: Label, sums: HopSums) -> None:
     if hops == 0:
         return
-    rest = (float(hops), 1 / hops, front.updated, front.values, *sums)
-    in_parallel(lambda begin, end: _add_hops(begin, end, *rest), whole_words(ranges(front.part.num_masters)))
+    pieces = whole_words(ranges(front.part.num_masters))
+    together(_add_hops, pieces, float(hops), 1 / hops, front.updated, front.values, *sums)
 
 
 @njit(cache=True, nogil=True)

@@ -6,36 +6,33 @@ import numpy as np
 
 from cusp.apps.operators.choices.interfaces import Candidates
 from cusp.apps.operators.structure.cc_cpu import unite
-from cusp.kernels.arrays import joined
+from cusp.kernels.arrays import listed
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import load, replaced
-from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import num_threads, ranges, row_ranges
 
 
 def list_edges(
     part: Partition, order: Any, parents: Any, end: tuple[Any, int], maximum: bool, light: bool
 ) -> tuple[Any, Any]:
-    weights = np.zeros(0, np.int8) if part.weights is None else part.weights
-    rest = part.targets, weights, order, parents, *end, maximum, light, part.symmetric
-
-    def some(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        size = int(part.offsets[last] - part.offsets[first])
-        sources, places = np.empty(size, np.int32), np.empty(size, np.int64)  # memory that is not written takes none
-        size = _list_edges(first, part.offsets[first : last + 1], *rest, sources, places)
-        return sources[:size], places[:size]
-
-    sources, places = zip(*in_parallel(some, row_ranges(part.offsets)))
-    return joined([*sources]), joined([*places])
+    weights, size = np.zeros(0, np.int8) if part.weights is None else part.weights, part.targets.size
+    given = part.offsets, part.targets, weights, order, parents, *end, maximum, light, part.symmetric
+    lists = np.empty(size, np.int32), np.empty(size, np.int64)  # memory that is not written takes none
+    sources, places = listed(_list_edges, row_ranges(part.offsets), part.offsets, given, *lists)
+    return sources, places
 
 
 @njit(cache=True, nogil=True)
 def _list_edges(  # type: ignore[no-untyped-def]
-    first, offsets, targets, weights, order, parents, weight, tie, maximum, light, both_ways, sources, places
-):
-    size = 0
-    for row in range(offsets.size - 1):
-        tree, source = parents[first + row], np.int64(order[first + row])
+    number, first, last, offsets, targets, weights, order, parents, weight, tie, maximum, light, both_ways,
+    sources, places, ends,
+):  # fmt: skip
+    """Those of some rows stand from the place of their first edge on."""
+    size = offsets[first]
+    for row in range(first, last):
+        tree, source = parents[row], np.int64(order[row])
         for edge in range(offsets[row], offsets[row + 1]):
             equal, before = True, False
             if weights.size:
@@ -47,32 +44,27 @@ def _list_edges(  # type: ignore[no-untyped-def]
                     continue
                 before = min(source, target) << 32 | max(source, target) << 1 <= tie
             if before == light and parents[targets[edge]] != tree:
-                sources[size], places[size] = first + row, edge
+                sources[size], places[size] = row, edge
                 size += 1
-    return size
+    ends[number] = size
 
 
 def choose(edges: Candidates, active: Any, trees: Any, best: Any) -> Any:
-    alone = num_threads() == 1
-
-    def some(first: int, last: int) -> np.ndarray:
-        kept = np.empty(last - first, np.int64)
-        return kept[: _choose(alone, *edges[:3], active[first:last], trees, best, kept)]
-
-    return joined(in_parallel(some, ranges(active.size)))
+    given = num_threads() == 1, *edges[:3], active, trees, best
+    return listed(_choose, ranges(active.size), None, given, np.empty(active.size, np.int64))[0]
 
 
 @njit(cache=True, nogil=True)
-def _choose(alone, keys, sources, targets, active, trees, best, kept):  # type: ignore[no-untyped-def]
-    size = 0
-    for entry in active:
+def _choose(number, first, last, alone, keys, sources, targets, active, trees, best, kept, ends):  # type: ignore[no-untyped-def]
+    size = first
+    for entry in active[first:last]:
         one, other = trees[sources[entry]], trees[targets[entry]]
         if one != other:
             kept[size] = entry
             size += 1
             _offer(alone, keys, best, one, entry)
             _offer(alone, keys, best, other, entry)
-    return size
+    ends[number] = size
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -89,12 +81,12 @@ def _offer(alone, keys, best, tree, entry):  # type: ignore[no-untyped-def]
 
 def join(edges: Candidates, best: Any, parents: Any, in_forest: Any) -> None:
     alone, ends = num_threads() == 1, (edges.sources, edges.targets, edges.places)
-    in_parallel(lambda first, last: _join(alone, *ends, best[first:last], parents, in_forest), ranges(best.size))
+    together(_join, ranges(best.size), alone, *ends, best, parents, in_forest)
 
 
 @njit(cache=True, nogil=True)
-def _join(alone, sources, targets, places, best, parents, in_forest):  # type: ignore[no-untyped-def]
-    for tree in range(best.size):
+def _join(first, last, alone, sources, targets, places, best, parents, in_forest):  # type: ignore[no-untyped-def]
+    for tree in range(first, last):
         entry = best[tree]
         if entry >= 0:
             best[tree] = -1

@@ -1,6 +1,6 @@
 """Communities on the CPU: see interfaces.py."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,12 +8,13 @@ from cusp.apps.operators.communities.interfaces import Sweep
 from cusp.apps.operators.communities.rows_cpu import best_community, settle_row
 from cusp.apps.operators.communities.sweep_cpu import Graph, take_part
 from cusp.kernels import build_cpu as build
-from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
+from cusp.kernels.arrays import add_up, listed, offsets_of, sizes_of
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams import team as teams
+from cusp.runtime.teams.lent import borrow, give_back, thread_rows
 from cusp.runtime.teams.together import make_team, together
-from cusp.runtime.threads import cut, few, in_parallel, ranges, row_ranges, threads_for
+from cusp.runtime.threads import cut, few, num_threads, ranges, row_ranges, threads_for
 
 
 def sweep(of: Sweep, factor: int, lots: tuple[int, ...]) -> tuple[int, float]:
@@ -48,56 +49,44 @@ def moves(
     pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
     moved = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32), np.empty(rows.size, np.int32)
     rows, offsets, targets, numbers, gids = unsigned(rows, offsets, targets, numbers, gids)
-    lots = gids, np.uint64(factor)
-
-    def choose(first: int, last: int) -> int:
-        to, touched = _take_spare(spare, totals.size, numbers.size)
-        given = offsets, targets, weights, numbers, strengths, totals, *lots, float(scale), to, touched
-        count = _choose(rows[first:last], *given, *(array[first:last] for array in unsigned(*moved)))
-        spare.append((to, touched))
-        return first + count
-
-    spans = [slice(first, last) for (first, _), last in zip(pieces, in_parallel(choose, pieces))]
-    kept, old, new = (_joined(array, spans) for array in moved)
+    if not spare:
+        spare.append(_tables(max(totals.size, numbers.size)))
+    lots = gids, np.uint64(factor), float(scale)
+    given = rows, offsets, targets, weights, numbers, strengths, totals, *lots, spare[0]
+    kept, old, new = listed(_choose, pieces, None, given, *moved)
     return kept, old, new
 
 
-def _take_spare(spare: list[Any], size: int, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """A table that a thread has left empty, or another one; and room for the places that it will fill."""
-    try:
-        kept = spare.pop()
-    except IndexError:
-        kept = None
-    if kept and kept[0].size >= size and kept[1].size >= room:
-        return kept
-    return np.zeros(size), np.empty(room, np.uint32)
+class Tables(NamedTuple):
+    """A row for each thread: whether it is lent; the weight to each community, all 0 if not; which these are."""
+
+    lent: np.ndarray
+    to: np.ndarray
+    touched: np.ndarray
+
+
+def _tables(size: int) -> Tables:
+    return Tables(*thread_rows(size, np.float64), np.empty((num_threads(), size), np.uint32))
 
 
 def settle(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, before: np.ndarray,
     after: np.ndarray, states: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    gains = np.empty(rows.size, np.float64)
-    pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
-    rows, offsets, targets = unsigned(rows, offsets, targets)
-    given = offsets, targets, weights, before, after, states
-    in_parallel(lambda first, last: _settle(rows[first:last], *given, gains[first:last]), pieces)
+    gains, pieces = np.empty(rows.size, np.float64), row_ranges(offsets_of(sizes_of(offsets, rows)))
+    together(_settle, pieces, *unsigned(rows, offsets, targets), weights, before, after, states, gains)
     return gains
 
 
 def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     inside = np.empty(offsets.size - 1, np.float64)
-    pieces = row_ranges(offsets)
-    given = *unsigned(offsets, targets), weights, *unsigned(numbers), inside
-    in_parallel(lambda *rows: _add_inside(*rows, *given), pieces)
+    together(_add_inside, row_ranges(offsets), *unsigned(offsets, targets), weights, *unsigned(numbers), inside)
     return inside
 
 
 def leads_out(offsets: np.ndarray, targets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     found = np.empty(offsets.size - 1, np.bool_)
-    pieces = row_ranges(offsets)
-    given = *unsigned(offsets, targets, numbers), found
-    in_parallel(lambda *rows: _find_leads(*rows, *given), pieces)
+    together(_find_leads, row_ranges(offsets), *unsigned(offsets, targets, numbers), found)
     return found
 
 
@@ -105,16 +94,9 @@ def edges_inside(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     sizes, kept = np.empty(offsets.size - 1, np.int64), (np.empty_like(targets), np.empty_like(weights))
-    pieces = row_ranges(offsets)
-    given = *unsigned(offsets, targets), weights, *unsigned(numbers), sizes, *kept
-    ends = in_parallel(lambda *rows: int(_keep_inside(*rows, *given)), pieces)
-    spans = [slice(int(offsets[first]), end) for (first, _), end in zip(pieces, ends)]
-    return offsets_of(sizes), *(_joined(array, spans) for array in kept)
-
-
-def _joined(array: np.ndarray, spans: list[slice]) -> np.ndarray:
-    """What ranges of places have, one after the other; a single one as it is."""
-    return array[spans[0]] if len(spans) == 1 else joined([array[span] for span in spans])
+    given = *unsigned(offsets, targets), weights, *unsigned(numbers), sizes
+    targets, weights = listed(_keep_inside, row_ranges(offsets), offsets, given, *kept)
+    return offsets_of(sizes), targets, weights
 
 
 def join(
@@ -124,22 +106,13 @@ def join(
     begins, members = _list_members(numbers[: strengths.size], communities)
     offsets, targets, numbers, members = unsigned(offsets, targets, numbers, members)
     before, sizes = np.zeros(communities + 1, np.int64), np.empty(communities, np.int64)
-    in_parallel(lambda *some: _count_edges(*some, begins, members, offsets, before[1:]), ranges(communities))
+    together(_count_edges, ranges(communities), begins, members, offsets, before[1:])
     add_up(before)
-    ends, sums, spare = np.empty(targets.size, np.int32), np.empty(targets.size), list[Any]()
     own_loops, own_strengths = np.empty(communities), np.empty(communities)
-    given = begins, members, offsets, targets, weights, numbers, loops, strengths
-    made = own_loops, own_strengths, sizes, *unsigned(ends), sums
-
-    def join_some(first: int, last: int) -> int:
-        kept = _take_spare(spare, communities, 0)
-        end = int(_join(first, last, int(before[first]), kept[0], *given, *made))
-        spare.append(kept)
-        return end
-
-    pieces = row_ranges(before)
-    spans = [slice(int(before[first]), end) for (first, _), end in zip(pieces, in_parallel(join_some, pieces))]
-    return offsets_of(sizes), _joined(ends, spans), _joined(sums, spans), own_loops, own_strengths
+    given = before, _tables(communities), begins, members, offsets, targets, weights, numbers, loops, strengths
+    made, lists = (own_loops, own_strengths, sizes), (np.empty(targets.size, np.uint32), np.empty(targets.size))
+    ends, sums = listed(_join, row_ranges(before), before, (*given, *made), *lists)
+    return offsets_of(sizes), ends.view(np.int32), sums, own_loops, own_strengths
 
 
 def _list_members(numbers: np.ndarray, communities: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,23 +130,26 @@ def add_by_number(numbers: np.ndarray, values: np.ndarray, sums: np.ndarray) -> 
 
 @njit(cache=True, nogil=True)
 def _choose(  # type: ignore[no-untyped-def]
-    rows, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched, moved, olds, news
-):
-    """Returns how many rows have been found to move."""
-    moves = 0
-    for row in rows:
+    number, first, last, rows, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, tables,
+    moved, olds, news, ends,
+):  # fmt: skip
+    """What moves of some rows stands from the place of the first one on."""
+    place, end = borrow(tables.lent), first
+    to, touched = tables.to[place], tables.touched[place]
+    for row in rows[first:last]:
         choice = best_community(
             row, offsets, targets, weights, numbers, strengths, totals, gids, factor, scale, to, touched
         )
         if choice != numbers[row]:
-            moved[moves], olds[moves], news[moves] = row, numbers[row], choice
-            moves += 1
-    return moves
+            moved[end], olds[end], news[end] = row, numbers[row], choice
+            end += 1
+    ends[number] = end
+    give_back(tables.lent, place)
 
 
 @njit(cache=True, nogil=True)
-def _settle(rows, offsets, targets, weights, before, after, states, gains):  # type: ignore[no-untyped-def]
-    for i in range(rows.size):
+def _settle(first, last, rows, offsets, targets, weights, before, after, states, gains):  # type: ignore[no-untyped-def]
+    for i in range(np.uint64(first), np.uint64(last)):
         gains[i] = settle_row(rows[i], offsets, targets, weights, before, after, states)
 
 
@@ -200,9 +176,9 @@ def _find_leads(begin, end, offsets, targets, numbers, found):  # type: ignore[n
 
 @njit(cache=True, nogil=True)
 def _keep_inside(  # type: ignore[no-untyped-def]
-    begin, end, offsets, targets, weights, numbers, sizes, kept_targets, kept_weights
+    number, begin, end, offsets, targets, weights, numbers, sizes, kept_targets, kept_weights, ends
 ):
-    """Edges of the rows that stay, from the place of the first one on; returns where they end."""
+    """Edges of the rows that stay, from the place of the first one on."""
     weighted, place = weights.size > 0, offsets[begin]
     for row in range(begin, end):
         first, own = place, numbers[row]
@@ -213,7 +189,7 @@ def _keep_inside(  # type: ignore[no-untyped-def]
                 kept_weights[place] = weights[edge]
             place += np.uint64(own == numbers[target])
         sizes[row] = place - first
-    return place
+    ends[number] = place
 
 
 @njit(cache=True, nogil=True)
@@ -233,14 +209,15 @@ def _count_edges(first, last, begins, members, offsets, counts):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def _join(  # type: ignore[no-untyped-def]
-    first, last, count, to, begins, members, offsets, targets, weights, numbers, loops, strengths,
-    own_loops, own_strengths, sizes, ends, sums,
+    number, first, last, before, tables, begins, members, offsets, targets, weights, numbers, loops, strengths,
+    own_loops, own_strengths, sizes, ends, sums, upto,
 ):  # fmt: skip
-    """The rows of some communities, whose entries stand from ``count`` on; returns where they end.
+    """The rows of some communities, whose entries stand where those of their members would begin.
 
     As in :func:`best_community`, ``to`` has the weight to each community, and one may be among the ends twice.
     """
-    weighted = weights.size > 0
+    weighted, place, count = weights.size > 0, borrow(tables.lent), before[first]
+    to = tables.to[place]
     for source in range(first, last):
         begin = end = np.uint64(count)
         inside = strength = 0.0
@@ -255,10 +232,11 @@ def _join(  # type: ignore[no-untyped-def]
                 to[community] = weight + (weights[edge] if weighted else 1.0)
         own_loops[source], own_strengths[source] = inside + to[source], strength
         to[source] = 0.0
-        for place in range(begin, end):
-            community = ends[place]
+        for entry in range(begin, end):
+            community = ends[entry]
             ends[count], sums[count] = community, to[community]
             count += to[community] != 0
             to[community] = 0.0
         sizes[source] = np.int64(count) - np.int64(begin)
-    return count
+    upto[number] = count
+    give_back(tables.lent, place)

@@ -6,7 +6,8 @@ import numpy as np
 
 from cusp.apps.operators.samples.interfaces import BITS
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, row_ranges
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import row_ranges
 
 if TYPE_CHECKING:
     from cusp.apps.shared.graphs.undirected import RowPieces
@@ -27,12 +28,12 @@ def order_rows(
         The lowest bits of ``ends`` are global ids.
     """
     mask = (1 << bits) - 1
-    in_parallel(lambda a, b: _order_some(offsets[a : b + 1], ends, marks, numbers, mask, by_marks), row_ranges(offsets))
+    together(_order_some, row_ranges(offsets), offsets, ends, marks, numbers, mask, by_marks)
 
 
 def add_shares(offsets: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:
     """Running sums of each row's weights, all above 0, as whole numbers: in all about 2^BITS, and each at least 1."""
-    in_parallel(lambda a, b: _add_some(offsets[a : b + 1], weights, sums), row_ranges(offsets))
+    together(_add_some, row_ranges(offsets), offsets, weights, sums)
 
 
 def find_places(
@@ -44,19 +45,16 @@ def find_places(
     """
     taken, found = np.zeros(ends.size, np.int32), [np.empty(rows.places.size, np.int64) for rows in arrived]
     for rows, places in zip(arrived, found):
-        entries = rows.places, rows.nodes, marks if rows.weights is None else rows.weights
-        where = offsets, ends, marks, taken, firsts, places
-
-        def some(a: int, b: int, rows: "RowPieces" = rows, rest: tuple = (*entries, *where)) -> None:
-            _find_some(rows.lids[a:b], rows.offsets[a : b + 1], *rest)
-
-        in_parallel(some, row_ranges(rows.offsets))
+        given = rows.lids, rows.offsets, rows.places, rows.nodes, marks if rows.weights is None else rows.weights
+        together(_find_some, row_ranges(rows.offsets), *given, offsets, ends, marks, taken, firsts, places)
     return found
 
 
 @njit(cache=True, nogil=True)
-def _find_some(lids, pieces, nodes, gids, weights, offsets, ends, marks, taken, firsts, places):  # type: ignore[no-untyped-def]
-    for row in range(lids.size):
+def _find_some(  # type: ignore[no-untyped-def]
+    begin, end, lids, pieces, nodes, gids, weights, offsets, ends, marks, taken, firsts, places
+):
+    for row in range(begin, end):
         first = offsets[lids[row]]
         for entry in range(pieces[row], pieces[row + 1]):
             gid, low, high = gids[nodes[entry]], first, offsets[lids[row] + 1]
@@ -71,9 +69,9 @@ def _find_some(lids, pieces, nodes, gids, weights, offsets, ends, marks, taken, 
 
 
 @njit(cache=True, nogil=True)
-def _order_some(offsets, ends, marks, numbers, mask, by_marks):  # type: ignore[no-untyped-def]
+def _order_some(first, last, offsets, ends, marks, numbers, mask, by_marks):  # type: ignore[no-untyped-def]
     """Shell's sort, with gaps of 3 * gap + 1 (Knuth, TAOCP 3, 5.2.1): rows that are in order stay as they are."""
-    for row in range(offsets.size - 1):
+    for row in range(first, last):
         begin, end = offsets[row], offsets[row + 1]
         if _is_ordered(ends, marks, numbers, begin, end, mask, by_marks):
             continue
@@ -128,8 +126,8 @@ def _before(edge, other, mask, by_marks):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add_some(offsets, weights, sums):  # type: ignore[no-untyped-def]
-    for row in range(offsets.size - 1):
+def _add_some(first, last, offsets, weights, sums):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         largest, total, upto = 0.0, 0.0, 0
         for edge in range(offsets[row], offsets[row + 1]):
             largest = max(largest, float(weights[edge]))

@@ -8,6 +8,7 @@ from cusp.apps.operators.samples.interfaces import ROUND, Hop, Rows, Walks
 from cusp.kernels.arrays import joined, offsets_of, take
 from cusp.kernels.bits import GOLDEN, lid_of, mix, prefetch
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.together import together
 from cusp.runtime.threads import cut, in_parallel, num_threads, ranges, row_ranges
 
 TOGETHER = 256  # walkers that take turns, so that one is on its way to memory while others step
@@ -20,17 +21,13 @@ def draw(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     begins, ends = take(rows.offsets, lids), take(rows.offsets[1:], lids)
     if until is not None:
-        in_parallel(lambda a, b: _cut_some(begins[a:b], ends[a:b], rows.marks, until[a:b]), ranges(lids.size))
+        together(_cut_some, ranges(lids.size), begins, ends, rows.marks, until)
     sizes = np.empty(lids.size, np.int64)
-    in_parallel(lambda a, b: _count_some(begins[a:b], ends[a:b], fan_out, replace, sizes[a:b]), ranges(lids.size))
+    together(_count_some, ranges(lids.size), begins, ends, fan_out, replace, sizes)
     offsets = offsets_of(sizes)
     edges, others = np.empty((2, offsets[-1]), np.int64)
     how = rows.marks if until is None else rows.marks[:0], replace and fan_out >= 0
-
-    def some(a: int, b: int) -> None:
-        _draw_some(begins[a:b], ends[a:b], keys[a:b], *how, offsets[a : b + 1], rows.ends, edges, others)
-
-    in_parallel(some, row_ranges(offsets))
+    together(_draw_some, row_ranges(offsets), begins, ends, keys, *how, offsets, rows.ends, edges, others)
     return sizes, edges, others
 
 
@@ -52,27 +49,27 @@ def _first_above(marks, begin, end, mark):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cut_some(begins, ends, marks, until):  # type: ignore[no-untyped-def]
-    for i in range(begins.size):
+def _cut_some(first, last, begins, ends, marks, until):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         ends[i] = _first_above(marks, begins[i], ends[i], until[i])
 
 
 @njit(cache=True, nogil=True)
-def _count_some(begins, ends, fan_out, replace, sizes):  # type: ignore[no-untyped-def]
-    for i in range(begins.size):
+def _count_some(first, last, begins, ends, fan_out, replace, sizes):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         size = ends[i] - begins[i]
         sizes[i] = size if fan_out < 0 or size == 0 or (size <= fan_out and not replace) else fan_out
 
 
 @njit(cache=True, nogil=True)
-def _draw_some(begins, ends, keys, sums, replace, offsets, nodes, edges, others):  # type: ignore[no-untyped-def]
+def _draw_some(first, last, begins, ends, keys, sums, replace, offsets, nodes, edges, others):  # type: ignore[no-untyped-def]
     """The other ends of some rows are on their way from memory while edges of the next rows are drawn."""
-    for i in range(begins.size + BEHIND):
-        if i < begins.size:
+    for i in range(first, last + BEHIND):
+        if i < last:
             _draw_row(begins[i], ends[i], keys[i], sums, replace, edges[offsets[i] : offsets[i + 1]])
             for place in range(offsets[i], offsets[i + 1]):
                 prefetch(nodes, edges[place])
-        if i >= BEHIND:
+        if i >= first + BEHIND:
             for place in range(offsets[i - BEHIND], offsets[i - BEHIND + 1]):
                 others[place] = nodes[edges[place]]
 
@@ -153,16 +150,15 @@ def _slot(table, shift, nodes, node):  # type: ignore[no-untyped-def]
 def walk(
     rows: Rows, lid_map: Any, walkers: np.ndarray, walks: Walks, own: np.ndarray, first: int, log: np.ndarray
 ) -> None:
-    key = np.uint64(walks.key)
-    in_parallel(
-        lambda a, b: _walk_some(*rows, lid_map.index, lid_map.table, walkers[a:b], walks, key, own, first, log[a:b]),
-        cut(len(walkers), max(1, min(4 * num_threads(), len(walkers) // TOGETHER))),
-    )
+    pieces = cut(len(walkers), max(1, min(4 * num_threads(), len(walkers) // TOGETHER)))
+    given = *rows, lid_map.index, lid_map.table, walkers, walks, np.uint64(walks.key), own, first, log
+    together(_walk_some, pieces, *given)
 
 
 @njit(cache=True, nogil=True)
-def _walk_some(offsets, ends, sums, index, table, walkers, walks, key, own, first, log):  # type: ignore[no-untyped-def]
+def _walk_some(start, stop, offsets, ends, sums, index, table, walkers, walks, key, own, first, log):  # type: ignore[no-untyped-def]
     """Short loops, so that many walkers wait for memory at the same time."""
+    walkers, log = walkers[start:stop], log[start:stop]
     mask = (1 << walks.bits) - 1
     lids, places = np.empty(TOGETHER, np.int64), np.empty((2, TOGETHER), np.int64)
     for begin in range(0, len(walkers), TOGETHER):

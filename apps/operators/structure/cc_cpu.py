@@ -16,7 +16,7 @@ from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import atomic_add, atomic_min
 from cusp.runtime.teams.together import together
-from cusp.runtime.threads import ALIKE, in_parallel, num_threads, ranges, row_ranges, whole_words
+from cusp.runtime.threads import ALIKE, num_threads, ranges, row_ranges, whole_words
 from gluon.device_cpu import set_bit, set_bit_atomic
 from gluon.sync import Sync
 
@@ -241,13 +241,7 @@ def _lower_names(first, last, parents, gids, names):  # type: ignore[no-untyped-
 
 
 def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
-    names = np.empty(labels.size, np.int64)
-
-    def name(first: int, last: int) -> int:
-        names[first:last] = labels[first:last]
-        return total(names[first:last] == gids[first:last])
-
-    return names, sum(in_parallel(name, ranges(labels.size)))
+    return mapped(np.copy, labels, dtype=np.int64), total(mapped(np.equal, labels, gids, dtype=np.bool_))
 
 
 def count_members(parents: Any, size: int) -> np.ndarray:

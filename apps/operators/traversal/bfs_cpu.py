@@ -20,13 +20,13 @@ from cusp.apps.operators.traversal.levels_cpu import (
     pull_nodes,
     search,
 )
-from cusp.kernels.arrays import mapped
+from cusp.kernels.arrays import extremes, mapped
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.teams.atomics import atomic_min
-from cusp.runtime.teams.together import helped, make_team
-from cusp.runtime.threads import few, in_parallel, many, ranges, row_ranges, whole_words
+from cusp.runtime.teams.atomics import atomic_add, atomic_min
+from cusp.runtime.teams.together import helped, make_team, together
+from cusp.runtime.threads import few, many, ranges, row_ranges, whole_words
 from gluon.device_cpu import count_bits, full, no_bits, set_bit_atomic
 from gluon.label import Label
 from gluon.sync import Sync
@@ -35,18 +35,18 @@ DIRECTIONS = {"auto": AUTO, "push": PUSH, "pull": PULL}
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
-    def count(begin: int, end: int) -> tuple[int, int]:
-        return _frontier_size(updated[begin >> 6 : (end + 63) >> 6], degrees[begin:end])  # type: ignore[no-any-return]
-
     is_wide = degrees.size >= many() and count_bits(updated, degrees.size) >= many()
-    nodes, edges = zip(*in_parallel(count, whole_words(ranges(degrees.size)) if is_wide else [(0, degrees.size)]))
-    return sum(nodes), sum(edges)
+    found = np.zeros(2, np.int64)
+    together(_count, whole_words(ranges(degrees.size)) if is_wide else [(0, degrees.size)], updated, degrees, found)
+    nodes, edges = found.tolist()
+    return nodes, edges
 
 
 @njit(cache=True, nogil=True)
-def _frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
-    nodes, edges, size = 0, 0, np.uint64(degrees.size)
-    for word in range(updated.size):
+def _count(first, last, updated, degrees, found):  # type: ignore[no-untyped-def]
+    """Found: nodes of the frontier, and their edges."""
+    nodes, edges, size = 0, 0, np.uint64(last)
+    for word in range(first >> 6, (last + 63) >> 6):
         bits = updated[word]
         while bits:
             lid = np.uint64(word * 64 + first_bit(bits))
@@ -54,22 +54,19 @@ def _frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
             if lid < size:
                 nodes += 1
                 edges += degrees[lid]
-    return nodes, edges
+    atomic_add(found, 0, nodes)
+    atomic_add(found, 1, edges)
 
 
 def bfs_push(label: Label, frontier: Any, offsets: Any, targets: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
-    gids, rest = label.part.gids, (targets, gid_mask, level, label.values, label.updated)
-
-    def push(first: int, last: int) -> None:
-        _push_bits(frontier[first >> 6 : (last + 63) >> 6], offsets[first:], gids[first:], *rest)
-
-    in_parallel(push, whole_words(row_ranges(offsets)))
+    given = offsets, label.part.gids, targets, int(gid_mask), int(level), label.values, label.updated
+    together(_push_bits, whole_words(row_ranges(offsets)), frontier, *given)
 
 
 @njit(cache=True, nogil=True)
-def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, updated):  # type: ignore[no-untyped-def]
+def _push_bits(first, last, frontier, offsets, gids, targets, gid_mask, level, values, updated):  # type: ignore[no-untyped-def]
     number = values.dtype.type
-    for word in range(frontier.size):
+    for word in range(first >> 6, (last + 63) >> 6):
         bits = frontier[word]
         while bits:
             source = word * 64 + first_bit(bits)
@@ -85,8 +82,13 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
 def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
     part = label.part
     rows = Rows._make([*unsigned(part.offsets, part.targets, offsets, sources), plan.first, part.gids])
-    rest = (frontier, label.updated, int(level), int(gid_mask), int(label.identity), rows, label.values)
-    in_parallel(lambda begin, end: pull_nodes(begin, end, *rest), whole_words(ranges(plan.first.size)))
+    given = frontier, label.updated, int(level), int(gid_mask), int(label.identity), rows, label.values
+    together(_pull, whole_words(ranges(plan.first.size)), *given)
+
+
+@njit(cache=True, nogil=True)
+def _pull(begin, end, frontier, reached, level, gid_mask, far, rows, values):  # type: ignore[no-untyped-def]
+    pull_nodes(begin, end, frontier, reached, level, gid_mask, far, rows, values)
 
 
 def plan_bfs(part: Partition, in_edges: Any, sync: Sync, way: str) -> BfsPlan:
@@ -117,7 +119,7 @@ def bfs_drain(
             found = search(team, found, *rest)
     rounds = found.level
     if rounds > DEEP and not shift:  # who ran ahead may have come farther than the last node
-        rounds = 1 + max(in_parallel(lambda first, last: int(values[first:last].max()), ranges(values.size)))
+        rounds = 1 + int(extremes(values)[1])
     if not with_parents:
         return values, values[:0], rounds
     hops = mapped(lambda some: some >> shift, values, dtype=np.int32)
@@ -127,11 +129,11 @@ def bfs_drain(
 def _first_sources(offsets: np.ndarray, sources: np.ndarray) -> np.ndarray:
     """First entry of each row, -1 where there is none, up to the last row that has one."""
     first = np.empty(int(np.searchsorted(offsets, offsets[-1])), np.int32)
-    in_parallel(lambda begin, end: _write_first(offsets[begin:], sources, first[begin:end]), ranges(first.size))
+    together(_write_first, ranges(first.size), offsets, sources, first)
     return first
 
 
 @njit(cache=True, nogil=True)
-def _write_first(offsets, sources, first):  # type: ignore[no-untyped-def]
-    for row in range(first.size):
+def _write_first(begin, end, offsets, sources, first):  # type: ignore[no-untyped-def]
+    for row in range(begin, end):
         first[row] = sources[offsets[row]] if offsets[row] < offsets[row + 1] else -1

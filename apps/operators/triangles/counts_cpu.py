@@ -1,14 +1,14 @@
 """Triangles, counted on the CPU: see interfaces.py."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from cusp.kernels.arrays import mapped, offsets_of, take, total
+from cusp.kernels.arrays import add_rows, listed, mapped, offsets_of, take, total
 from cusp.kernels.bits import first_bit, popcount, prefetch, unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import UNEVEN, Range, in_parallel, num_threads, ranges, row_ranges
+from cusp.runtime.teams.atomics import atomic_add
+from cusp.runtime.teams.lent import borrow, give_back, thread_rows
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import UNEVEN, ranges, row_ranges
 
 FEW = 4  # nodes of a row that are searched for faster than marked
 SHORT = np.uint64(16)  # entries that are looked at one after the other faster than by bisection
@@ -27,35 +27,20 @@ def count_triangles(
     is the same in any order.
     """
     edges = unsigned(begins, ends, targets, row_begins, row_ends, rows)
-    own = [np.zeros_like(counts) for _ in range(num_threads())]
-    free: list[tuple[np.ndarray, ...]] = [(found,) for found in own]
-
-    def count(kernel: Callable[..., Any], pieces: list[Range], *args: Any) -> list[Any]:
-        def some(first: int, last: int) -> Any:
-            mine = free.pop()
-            found = kernel(first, last, *args, *edges, *mine)
-            free.append(mine)
-            return found
-
-        return in_parallel(some, pieces)
-
-    def add(first: int, last: int) -> None:
-        for found in own:
-            counts[first:last] += found[first:last]
-
-    short = count(_count_short, ranges(begins.size, UNEVEN))
-    triangles, left = sum(found for found, _ in short), np.concatenate([users for _, users in short])
+    triangles, lent, own = np.zeros(1, np.int64), *thread_rows(counts.size, counts.dtype)
+    found, pieces = (triangles, lent, own), ranges(begins.size, UNEVEN)
+    (left,) = listed(_count_short, pieces, None, (*edges, *found), np.empty(begins.size, np.uint32))
     sizes = mapped(np.subtract, take(ends, left), take(begins, left))
     hubs = min(begins.size, HUBS, int(8 * total(sizes) ** 0.5))  # so bits take no more memory than rows
     bits = _bits_of_rows(np.uint64(hubs), *edges[3:])
-    triangles += sum(count(_count_by_bits, row_ranges(offsets_of(sizes * sizes), UNEVEN), left, np.uint32(hubs), bits))
+    pieces = row_ranges(offsets_of(sizes * sizes), UNEVEN)
+    together(_count_by_bits, pieces, left, np.uint32(hubs), bits, *edges, *found)
     begin = hubs if left.size else begins.size  # then no rows are marked, but a rehearsal loads the code
     pieces = row_ranges(offsets_of(mapped(np.subtract, in_ends[begin:], in_begins[begin:])), UNEVEN)
-    pieces = [(begin + first, begin + last) for first, last in pieces]
-    free = [(np.zeros(begins.size, np.uint8), found) for found in own[: len(pieces)]]
-    triangles += sum(count(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources)))
-    in_parallel(add, ranges(counts.size))
-    return int(triangles)
+    pieces, marks = [(begin + a, begin + b) for a, b in pieces], np.zeros((lent.size, begins.size), np.uint8)
+    together(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources), *edges, marks, *found)
+    add_rows(own, counts)
+    return int(triangles[0])
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -81,10 +66,12 @@ def _bits_of_rows(hubs, row_begins, row_ends, rows):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def _count_short(first, last, begins, ends, targets, row_begins, row_ends, rows, counts):  # type: ignore[no-untyped-def]
-    """Returns the triangles, and the u whose rows are not short."""
-    one, triangles, size = np.uint64(1), np.int64(0), np.int64(0)
-    left = np.empty(last - first, np.uint32)  # memory that is not written takes none
+def _count_short(  # type: ignore[no-untyped-def]
+    number, first, last, begins, ends, targets, row_begins, row_ends, rows, found, lent, own, left, upto
+):
+    """Those u whose rows are not short are left, from the place of the first on."""
+    lane = borrow(lent)
+    one, triangles, size, counts = np.uint64(1), np.int64(0), first, own[lane]
     for user in range(np.uint64(first), np.uint64(last)):
         begin, end = begins[user], ends[user]
         if end > begin + np.uint64(FEW):
@@ -95,14 +82,16 @@ def _count_short(first, last, begins, ends, targets, row_begins, row_ends, rows,
             middle = targets[place]
             row_begin, row_end = row_begins[middle], row_ends[middle]
             for node in targets[begin:place]:
-                found = first_from(rows, row_begin, row_end, node)
-                if found < row_end and rows[found] == node:
+                at = first_from(rows, row_begin, row_end, node)
+                if at < row_end and rows[at] == node:
                     triangles += 1
                     if counts.size:
                         counts[user] += 1
                         counts[middle] += 1
                         counts[node] += 1
-    return triangles, left[:size]
+    upto[number] = size
+    give_back(lent, lane)
+    atomic_add(found, 0, triangles)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -121,9 +110,11 @@ def first_from(values, begin, end, value):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count_by_bits(  # type: ignore[no-untyped-def]
-    first, last, users, hubs, bits, begins, ends, targets, row_begins, row_ends, rows, counts
+    first, last, users, hubs, bits, begins, ends, targets, row_begins, row_ends, rows, found, lent, own
 ):
     """Triangles of some u whose v are hubs; ``words`` and ``masks`` have the w < v of u's row as bits."""
+    lane = borrow(lent)
+    counts = own[lane]
     one, triangles, most = np.uint64(1), np.int64(0), (hubs >> np.uint64(6)) + np.uint64(1)
     words, masks = np.empty(most, np.uint64), np.empty(most, np.uint64)
     for user in users[first:last]:
@@ -146,7 +137,8 @@ def _count_by_bits(  # type: ignore[no-untyped-def]
         if counts.size:
             counts[user] += at_user
         triangles += at_user
-    return triangles
+    give_back(lent, lane)
+    atomic_add(found, 0, triangles)
 
 
 @njit(cache=True, nogil=True)
@@ -160,10 +152,11 @@ def _count_bits(words, masks, row, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count_by_marks(  # type: ignore[no-untyped-def]
-    first, last, in_begins, in_ends, sources, begins, ends, targets, row_begins, row_ends, rows, marks, counts
+    first, last, in_begins, in_ends, sources, begins, ends, targets, row_begins, row_ends, rows, marks, found, lent, own
 ):
     """Triangles of some v with the u whose rows are not short."""
-    triangles = np.int64(0)
+    lane = borrow(lent)
+    triangles, marks, counts = np.int64(0), marks[lane], own[lane]
     for middle in range(np.uint64(first), np.uint64(last)):
         row, users = rows[row_begins[middle] : row_ends[middle]], sources[in_begins[middle] : in_ends[middle]]
         if row.size == 0 or users.size == 0:
@@ -195,4 +188,5 @@ def _count_by_marks(  # type: ignore[no-untyped-def]
         triangles += at_middle
         for node in row:
             marks[node] = 0
-    return triangles
+    give_back(lent, lane)
+    atomic_add(found, 0, triangles)

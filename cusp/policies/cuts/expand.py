@@ -15,6 +15,7 @@ import numpy as np
 
 from cusp.policies.prop import Prop
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.teams.together import together
 from cusp.runtime.threads import in_parallel, row_ranges
 
 # What a part needs while it grows, each in turn the same: the queue of its nodes, see :func:`_grow`; whether a node is
@@ -87,8 +88,7 @@ def by_degree(counts: np.ndarray, to_hubs: np.ndarray, slices: list[np.ndarray])
     bounds = np.searchsorted(starts, np.cumsum([0, *(ends.size for ends in slices)]))
     for ends, first, last in zip(slices, bounds[:-1].tolist(), bounds[1:].tolist()):
         own = starts[first : last + 1] - starts[first]
-        moved = number[first:last], own, ends, number, indptr, others
-        in_parallel(lambda *piece, moved=moved: _number_ends(*piece, *moved), row_ranges(own))
+        together(_number_ends, row_ranges(own), number[first:last], own, ends, number, indptr, others)
     return indptr, others, to_hubs[order], number
 
 

@@ -19,8 +19,9 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import load, store, wait_a_little
 from cusp.runtime.teams.team import FACTS, LEFT, LINE, PATIENCE, THREADS, come, new_team, take
 
-FUNCTION, ARGUMENTS, BOUNDS, FAILED = range(FACTS, FACTS + 4)  # of a job: three addresses; whether it raised anything
-SOON = FACTS + 4  # a job is coming or under way: nobody falls asleep
+FUNCTION, ARGUMENTS, BOUNDS = range(FACTS, FACTS + 3)  # of a job: addresses
+EACH, FAILED = FACTS + 3, FACTS + 4  # bytes of the bounds of a piece; whether one raised anything
+SOON = FACTS + 5  # a job is coming or under way: nobody falls asleep
 AWAKE, CROWDED = 20_000, 60  # looks before a thread sleeps, a millisecond or less; where it has no core of its own
 
 
@@ -116,7 +117,7 @@ def do_job(team):  # type: ignore[no-untyped-def]
     first, last = take(team)
     while first < last:
         for piece in range(first, last):
-            if call_address(team[FUNCTION], team[ARGUMENTS], team[BOUNDS] + 16 * piece):
+            if call_address(team[FUNCTION], team[ARGUMENTS], team[BOUNDS] + team[EACH] * piece):
                 team[FAILED] = 1
         first, last = take(team)
 

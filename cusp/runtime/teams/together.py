@@ -12,9 +12,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from cusp.runtime.compiled_code import form_of, njit
-from cusp.runtime.teams.helpers import ARGUMENTS, BOUNDS, FAILED, FUNCTION, SOON, call_address, do_job
+from cusp.runtime.teams.helpers import ARGUMENTS, BOUNDS, EACH, FAILED, FUNCTION, SOON, call_address, do_job
 from cusp.runtime.teams.team import JOB, OVER, call, dismiss, new_team
-from cusp.runtime.threads import Range, have_cores, helpers, is_busy, num_threads, start_threads
+from cusp.runtime.threads import have_cores, helpers, is_busy, num_threads, start_threads
 
 ROOM = 512  # words for the arguments of a kernel
 
@@ -35,11 +35,11 @@ def helped(help_with: Callable[..., None], *arguments: Any) -> Iterator[np.ndarr
             team[JOB] = OVER
 
 
-def together(kernel: Any, pieces: Sequence[Range], *arguments: Any) -> None:
-    """``kernel(first, last, *arguments)`` of every piece, a function of ``njit`` that returns and raises nothing.
+def together(kernel: Any, pieces: Sequence[tuple[int, ...]], *arguments: Any) -> None:
+    """``kernel(*piece, *arguments)`` of every piece, a function of ``njit`` that returns and raises nothing.
 
     As :func:`cusp.runtime.threads.in_parallel`, but Python is left once, for all pieces and threads, so that a pass of
-    a few microseconds pays.
+    a few microseconds pays. There is at least one piece; all have as many numbers, mostly where it begins and ends.
     """
     if not isinstance(kernel, Dispatcher):  # with NUMBA_DISABLE_JIT
         for piece in pieces:
@@ -47,7 +47,7 @@ def together(kernel: Any, pieces: Sequence[Range], *arguments: Any) -> None:
         return
     size = num_threads() - 1 if len(pieces) > 1 and not is_busy() else 0
     bounds, room, others = np.array(pieces, np.int64), np.empty(ROOM, np.int64), helpers(size) if size else None
-    function = _describer(kernel)(room, arguments)
+    function = _describer(kernel)(room, pieces[0], arguments)
     if others is None or not others.leading.acquire(blocking=False):
         failed = _alone(function, room, bounds)
     else:
@@ -63,7 +63,8 @@ def together(kernel: Any, pieces: Sequence[Range], *arguments: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _lead(team, function, room, bounds):  # type: ignore[no-untyped-def]
-    team[FUNCTION], team[ARGUMENTS], team[BOUNDS], team[FAILED] = function, room.ctypes.data, bounds.ctypes.data, 0
+    team[FUNCTION], team[ARGUMENTS], team[BOUNDS] = function, room.ctypes.data, bounds.ctypes.data
+    team[EACH], team[FAILED] = bounds.strides[0], 0
     call(team, 0, bounds.shape[0], 1)
     do_job(team)
     dismiss(team)
@@ -74,7 +75,7 @@ def _lead(team, function, room, bounds):  # type: ignore[no-untyped-def]
 def _alone(function, room, bounds):  # type: ignore[no-untyped-def]
     failed = 0
     for turn in range(bounds.shape[0]):
-        failed |= call_address(function, room.ctypes.data, bounds.ctypes.data + 16 * turn)
+        failed |= call_address(function, room.ctypes.data, bounds.ctypes.data + bounds.strides[0] * turn)
     return failed
 
 
@@ -82,8 +83,8 @@ def _alone(function, room, bounds):  # type: ignore[no-untyped-def]
 def _describer(kernel: Any) -> Any:
     """What puts arguments of a kernel into an array and returns the address of a function of these and bounds."""
 
-    def describe(room, arguments):  # type: ignore[no-untyped-def]
-        return _describe(room, kernel, arguments)
+    def describe(room, piece, arguments):  # type: ignore[no-untyped-def]
+        return _describe(room, kernel, piece, arguments)
 
     return form_of(kernel, _named(describe, kernel, ""), ".together")
 
@@ -97,8 +98,8 @@ def _named(function: Any, kernel: Any, of: str) -> Any:
 
 
 @intrinsic
-def _describe(typing_context: Any, room: Any, kernel: Any, arguments: Any) -> Any:
-    compiled, pair = kernel.dispatcher, types.UniTuple(types.int64, 2)
+def _describe(typing_context: Any, room: Any, kernel: Any, piece: Any, arguments: Any) -> Any:
+    compiled = kernel.dispatcher
 
     def at(kind: Any) -> Any:
         def define(typing_context: Any, address: Any) -> Any:
@@ -109,7 +110,7 @@ def _describe(typing_context: Any, room: Any, kernel: Any, arguments: Any) -> An
 
         return intrinsic(define)
 
-    arguments_at, bounds_at = at(arguments), at(pair)
+    arguments_at, bounds_at = at(arguments), at(piece)
 
     def of_piece(address, bounds):  # type: ignore[no-untyped-def]
         compiled(*bounds_at(bounds), *arguments_at(address))
@@ -117,13 +118,13 @@ def _describe(typing_context: Any, room: Any, kernel: Any, arguments: Any) -> An
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         word, kind = context.get_value_type(types.int64), context.get_value_type(arguments)
         assert context.get_abi_sizeof(kind) <= 8 * ROOM, "more arguments than there is room for"
-        _named(of_piece, compiled, str(arguments))
+        _named(of_piece, compiled, f"{piece} {arguments}")
         part = context.compile_subroutine(builder, of_piece, types.none(types.int64, types.int64))
         place = builder.bitcast(context.make_array(room)(context, builder, values[0]).data, kind.as_pointer())
-        builder.store(_lent(context, builder, arguments, values[2]), place)
+        builder.store(_lent(context, builder, arguments, values[3]), place)
         return builder.ptrtoint(context.declare_function(builder.module, part.fndesc), word)
 
-    return types.int64(room, kernel, arguments), generate
+    return types.int64(room, kernel, piece, arguments), generate
 
 
 def _lent(context: Any, builder: Any, kind: Any, value: Any) -> Any:
