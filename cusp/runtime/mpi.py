@@ -19,6 +19,9 @@ from cusp.errors import InputError
 from cusp.runtime import signals, watchdog
 from cusp.runtime.signals import share_cores
 
+# Of UCX, under MPICH: it closes a connection that was silent for 16 s while a link was out, and nobody opens it again, so
+# that ranks wait for ever. TCP itself goes on.
+PATIENT = {"UCX_TCP_KEEPIDLE": "inf"}
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0", "OMPI_MCA_mpi_yield_when_idle": "1"}  # of MPICH, of Open MPI
 
 
@@ -43,7 +46,7 @@ def load() -> ModuleType:
         signals.end_all_on_error()
         watchdog.watch()
     # Ranks that wait must not starve those that work when there are more ranks than cores.
-    with _variables(YIELDING if share_cores() else {}), warnings.catch_warnings():
+    with _variables(PATIENT | (YIELDING if share_cores() else {})), warnings.catch_warnings():
         # mpi4py's warning about a launcher of another library; cusp.launch has a clearer one.
         warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
         try:
