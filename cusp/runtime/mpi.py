@@ -19,8 +19,8 @@ from cusp.errors import InputError
 from cusp.runtime import signals, watchdog
 from cusp.runtime.signals import share_cores
 
-# Of UCX, under MPICH: it closes a connection that was silent for 16 s while a link was out, and nobody opens it again, so
-# that ranks wait for ever. TCP itself goes on.
+# Of UCX, under MPICH: it closes a connection that was silent for 16 s while a link was out, and nobody opens it again:
+# ranks would wait for ever. TCP itself goes on.
 PATIENT = {"UCX_TCP_KEEPIDLE": "inf"}
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0", "OMPI_MCA_mpi_yield_when_idle": "1"}  # of MPICH, of Open MPI
 
