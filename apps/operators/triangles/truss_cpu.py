@@ -8,9 +8,7 @@ from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.bits import prefetch_to_write, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import atomic_add
-from cusp.runtime.teams.lent import borrow, give_back, thread_rows
-from cusp.runtime.teams.together import together
-from cusp.runtime.threads import row_ranges
+from cusp.runtime.threads import in_parallel, row_ranges
 from gluon.device_cpu import get_bit, set_bit_atomic
 
 LOOK_UP = 8  # entries of a row that are marked in the time in which one is searched for
@@ -21,9 +19,13 @@ def remove_triangles(
     turn: int, places: np.ndarray, highs: np.ndarray, lows: np.ndarray, rows: np.ndarray, own: EdgeRows, table: EdgeRows
 ) -> None:
     """What is subtracted in any order, by atomic operations, is the same in the end."""
-    pieces = row_ranges(offsets_of(sizes_of(table.offsets, rows)))
-    given = np.int32(turn), places, *unsigned(highs, lows, rows), _unsigned(own), _unsigned(table)
-    together(_remove, pieces, *given, *thread_rows(places.size, np.uint32))
+    own, table = _unsigned(own), _unsigned(table)
+
+    def remove(first: int, last: int) -> None:
+        marks, some = np.zeros(places.size, np.uint32), (each[first:last] for each in (highs, lows, rows))
+        _remove(np.int32(turn), places, *unsigned(*some), own, table, marks)
+
+    in_parallel(remove, row_ranges(offsets_of(sizes_of(table.offsets, rows))))
 
 
 def _unsigned(rows: EdgeRows) -> EdgeRows:
@@ -32,31 +34,29 @@ def _unsigned(rows: EdgeRows) -> EdgeRows:
 
 
 @njit(cache=True, nogil=True)
-def _remove(begin, end, turn, places, highs, lows, rows, own, table, lent, marks):  # type: ignore[no-untyped-def]
+def _remove(turn, places, highs, lows, rows, own, table, marks):  # type: ignore[no-untyped-def]
     """A high end's row is marked once for all its edges, unless they are few: then it is searched."""
-    lane = borrow(lent)
-    marks, highs, lows, rows = marks[lane], highs[begin:end], lows[begin:end], rows[begin:end]
     one, first, waiting, size = np.uint64(1), 0, np.empty((WAITING, 3), np.uint32), 0
     while first < highs.size:
         high, last, work = highs[first], first, np.uint64(0)
         while last < highs.size and highs[last] == high:
             work += table.offsets[rows[last] + one] - table.offsets[rows[last]]
             last += 1
-        start, stop = own.offsets[high], own.offsets[high + one]
-        marked = work * np.uint64(LOOK_UP) > stop - start
+        begin, end = own.offsets[high], own.offsets[high + one]
+        marked = work * np.uint64(LOOK_UP) > end - begin
         if marked:
-            for entry in range(start, stop):
-                marks[own.targets[entry]] = entry - start + one
+            for entry in range(begin, end):
+                marks[own.targets[entry]] = entry - begin + one
         for pair in range(first, last):
             for entry in range(table.offsets[rows[pair]], table.offsets[rows[pair] + one]):
                 node = table.targets[entry]
                 if marked:
-                    found = start + np.uint64(marks[node]) - one
+                    found = begin + np.uint64(marks[node]) - one
                     if marks[node] == 0:
                         continue
                 else:
-                    found = first_from(own.targets, start, stop, node)
-                    if found == stop or own.targets[found] != node:
+                    found = first_from(own.targets, begin, end, node)
+                    if found == end or own.targets[found] != node:
                         continue
                 to_high, to_low = own.edges[found], table.edges[entry]
                 prefetch_to_write(own.removed, to_high)
@@ -71,10 +71,9 @@ def _remove(begin, end, turn, places, highs, lows, rows, own, table, lent, marks
             _lose(turn, places, high, lows[pair], waiting, size, own, table)
             size = 0
         if marked:
-            for entry in range(start, stop):
+            for entry in range(begin, end):
                 marks[own.targets[entry]] = 0
         first = last
-    give_back(lent, lane)
 
 
 @njit(cache=True, nogil=True)
