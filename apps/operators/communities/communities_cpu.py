@@ -49,8 +49,9 @@ def moves(
     pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
     moved = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32), np.empty(rows.size, np.int32)
     rows, offsets, targets, numbers, gids = unsigned(rows, offsets, targets, numbers, gids)
-    if not spare:
-        spare.append(_tables(max(totals.size, numbers.size)))
+    size = max(totals.size, numbers.size)
+    if not spare or spare[0].to.shape[1] < size:
+        spare[:] = [_tables(size)]
     lots = gids, np.uint64(factor), float(scale)
     given = rows, offsets, targets, weights, numbers, strengths, totals, *lots, spare[0]
     kept, old, new = listed(_choose, pieces, None, given, *moved)
