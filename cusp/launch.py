@@ -44,6 +44,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     signals.start_program()
     comm = MPI.COMM_WORLD
     stop_if_ranks_are_apart(comm.size, os.environ)
+    early.loaded()
     if early.is_program() or sys.argv[0].startswith("cusp "):
         _end_after(_timeout_of(sys.argv[1:]))
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
