@@ -7,6 +7,7 @@
 * Only rank 0 prints; a failure on any rank is a failure everywhere, shown with that rank's report.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -32,6 +33,7 @@ from scripts.bench.shared import graphs as published
 DIFFERENT_TESTS = 3  # exit code
 _collection_errors: list[str] = []
 compile_once.install()
+gc.disable()  # until all tests are collected, which stay
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +103,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop on every rank if they did not find the same tests. Collective."""
+    gc.freeze()
+    gc.enable()
     mine = ranks.Outcome(ranks.PASSED, ([item.nodeid for item in session.items], _collection_errors[:1]))
     found = [outcome.report for outcome in ranks.agree("collection", mine)]
     for rank, (names, errors) in enumerate(found):
