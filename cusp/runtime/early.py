@@ -22,7 +22,7 @@ def is_program() -> bool:
 def listen() -> None:
     """Keep SIGINT and SIGTERM from now on, unless somebody else has a say about them."""
     global loading
-    loading = gc.isenabled()
+    loading = loading or gc.isenabled()
     gc.disable()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):

@@ -99,6 +99,7 @@ def endless(hosts, folder, *words):
     ("ranks", "policy", "most"),
     [
         ((2, 2), "cvc", 2),
+        ((1, 2, 1), "hvc", 1),
         *(pytest.param(*case, 9, marks=pytest.mark.slow) for case in (((2, 2), "cvc"), ((1, 2, 1), "hvc"))),
     ],
 )

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -42,8 +41,7 @@ def test_a_source_distribution_makes_the_same_wheel(wheel, tmp_path):
     """Also of the folder that is a link in the repository; and there is nothing in it that only we need."""
     hatchling = [sys.executable, "-m", "hatchling", "build"]
     subprocess.run([*hatchling, "-t", "sdist", "-d", tmp_path], cwd=ROOT, check=True)
-    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xf", next(tmp_path.glob("*.tar.gz")), "-C", tmp_path], check=True)  # 3.11.2 has no filter
     source = next(path for path in tmp_path.iterdir() if path.is_dir())
     assert not {"apps", "tests", "scripts", "benchmarks"} & {path.name for path in source.iterdir()}
     subprocess.run([*hatchling, "-t", "wheel", "-d", tmp_path], cwd=source, check=True)
