@@ -196,7 +196,8 @@ def _unite_alone(
 def _name_members(first, last, alone, large, component, parents, names, members, found):  # type: ignore[no-untyped-def]
     """Roots of some nodes, and their names. Found: how many are roots; minus the most members of a tree yet.
 
-    Neighbours mostly have the same root: it is counted later. Others may flatten the trees meanwhile.
+    Neighbours mostly have the same root: it is counted later, and the large tree's once, as all threads share its
+    counter. Others may flatten the trees meanwhile.
     """
     own, component = parents[first:last], component[first:last]
     held, begin, name, roots, inside, most = np.int32(-1), 0, np.int64(0), 0, 0, 0
@@ -245,22 +246,29 @@ def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
 
 
 def count_members(parents: Any, size: int) -> np.ndarray:
-    alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
-    together(_count_members, ranges(size), alone, parents, members)
+    alone, members, large = num_threads() == 1, np.zeros(parents.size, np.int32), most_frequent(LARGE, parents)[0]
+    together(_count_members, ranges(size), alone, large, parents, members)
     return members
 
 
 @njit(cache=True, nogil=True)
-def _count_members(first, last, alone, parents, members):  # type: ignore[no-untyped-def]
-    """Neighbours mostly have the same root: they are counted in a register."""
+def _count_members(first, last, alone, large, parents, members):  # type: ignore[no-untyped-def]
+    """Neighbours mostly have the same root: they are counted in a register, and so are all in the large tree."""
     parents = parents[first:last]
-    held, begin = np.int32(0), 0
+    held, begin, inside = large, 0, 0
     for lid in range(parents.size):
         if parents[lid] != held:
-            _add_members(alone, members, held, lid - begin)
+            if held == large:
+                inside += lid - begin
+            else:
+                _add_members(alone, members, held, lid - begin)
             held, begin = parents[lid], lid
-    if parents.size > 0:
+    if held != large:
         _add_members(alone, members, held, parents.size - begin)
+    else:
+        inside += parents.size - begin
+    if inside > 0:
+        _add_members(alone, members, large, inside)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -38,7 +38,7 @@ def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> 
     firsts = np.cumsum([total(filled[first:last]) for first, last in pairwise([0, *bounds])]).tolist()
     before = offsets_of(compress(filled, sizes))
     lids = compress(filled, lids)
-    first_ones = lids.size > 0 and lids[-1] == lids.size - 1 and len(bounds) == 2  # of one group, which ascend
+    first_ones = len(bounds) == 2 and lids.size > 0 and lids[-1] == lids.size - 1  # those of one group ascend
     spans = [row_spans(before, *group) for group in pairwise(firsts)]
     return RowGroups(lids[:0] if first_ones else lids, offsets, spans)
 
