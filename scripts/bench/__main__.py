@@ -6,6 +6,7 @@ quality        replication, balance and seconds of every policy on real graphs a
 cores          algorithms by the threads of one rank, beside the GAP benchmark suite and the speed of memory
 pays           algorithms by policy and number of ranks, on one host or on hosts with limited links
 hosts          algorithms by transport, on hosts with limited links that have several ranks each
+plans          what cusp plan predicts from runs on one host, beside what runs on several took
 samples        samples of neighbours and random walks, beside pyg-lib
 start          whole commands, the first time and again, by their parts; beside other programs
 compare-trees  partitionings and algorithms of this checkout, of others and of the GAP benchmark suite
@@ -18,10 +19,10 @@ gpu            algorithms on one GPU
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, hosts, pays, quality, samples, start
+from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, hosts, pays, plans, quality, samples, start
 from scripts.bench.ladder import bench as ladder
 
-MODULES = (cpu, first_hour, cores, quality, pays, hosts, samples, start, compare_trees, gpu)
+MODULES = (cpu, first_hour, cores, quality, pays, hosts, plans, samples, start, compare_trees, gpu)
 BENCHMARKS = {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in MODULES} | {"ladder": ladder}
 
 
