@@ -5,8 +5,9 @@ python -m scripts.bench plans kron20.h5 --runs runs/*.json --measured hosts.json
 
 A run is what an algorithm wrote with --json, on ranks of one host with as many threads as the rows have. For each
 algorithm, number of ranks of the run, of hosts and link: how many times as long as predicted a row took, of the policy
-of the run; how many times the bytes and the memory, this of the job's first partition; and the time with the policy
-that is predicted to be the fastest, over that of the fastest. PageRank takes as many iterations in both.
+of the run; how many times the bytes; and the time with the policy that is predicted to be the fastest, over that of
+the fastest. Memory is that of the job's first partition, with weights, so it is beside plans for searches by weights.
+PageRank takes as many iterations in both.
 """
 
 import argparse
@@ -62,6 +63,8 @@ def told(row: Row, options: argparse.Namespace) -> bool:
 
 def compared(options: argparse.Namespace, path: Path, link: str, measured: list[Row]) -> Iterator[Row]:
     """For each number of hosts, the figures of the rows over those that the plan with a run predicts."""
+    from cusp.commands.plan import WEIGHTED
+
     first = json.loads(path.read_text())["trials"][0]
     app, own = first["app"], first["policy"]
     rows = {
@@ -80,7 +83,7 @@ def compared(options: argparse.Namespace, path: Path, link: str, measured: list[
             "hosts": number, "each": options.each, "transport": options.transport, "threads": first["threads"],
             "commit": part.get("commit"), "time": took[own] / plan[own]["predicted_ms"],
             "bytes": rows[number, own, app]["network_mb"] / plan[own]["sent_mb"],
-            "memory": part["peak_mb"] * options.each / plan[policies[0]]["host_mb"],
+            "memory": part["peak_mb"] * options.each / plan[policies[0]]["host_mb"] if app in WEIGHTED else None,
             "with_best": took[best] / min(took.values()),
         }  # fmt: skip
 
@@ -106,9 +109,11 @@ def planned(
     }
 
 
-def spread(ratios: Iterable[float]) -> str:
-    """Geometric mean, least and most, and the median distance from 1."""
-    ratios = [*ratios]
+def spread(found: Iterable[float | None]) -> str:
+    """Geometric mean, least and most, and the median distance from 1, of those that are known."""
+    ratios = [ratio for ratio in found if ratio is not None]
+    if not ratios:
+        return ""
     off = median(abs(ratio - 1) for ratio in ratios)
     return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}), {off:.0%} off"
 

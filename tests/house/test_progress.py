@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import graphs
 import pytest
@@ -147,9 +148,15 @@ def test_a_program_on_a_terminal(tmp_path, ranks):
     ours, theirs = pty.openpty()
     words = [*(mpirun.command(ranks) if ranks > 1 else []), sys.executable, "-c", SLOW]
     env = mpirun.environment({"PYTHONPATH": str(spawn.ROOT)})
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path, env=env, text=True, timeout=100)
-    os.close(theirs)
-    text = read_all(ours)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_all, ours)  # who writes to a terminal that nobody reads may have to wait
+        try:
+            done = subprocess.run(
+                words, stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path, env=env, text=True, timeout=100
+            )
+        finally:
+            os.close(theirs)
+    text = reading.result()
     os.close(ours)
     assert done.returncode == 0 and "nodes reached" in done.stdout
     assert re.search(r"(opening|loading compiled code|partitioning)\b.*: \d+ s", text), text

@@ -158,11 +158,13 @@ def test_pays(monkeypatch, tmp_path, capsys):
 def test_plans(monkeypatch, tmp_path, capsys):
     """What rows took and sent over what the command predicts with a run: here known numbers of times as much."""
     graph, run_on_two, plan = (tmp_path / name for name in ("kron8.h5", "run.json", "plan.json"))
-    assert generate(ranks.COMM, ["rmat", "--scale", "8", "--symmetrize", "--output", str(graph)]) == 0
-    call(2, "apps.cc", graph, "--policy", "cvc", "--threads", "1", "--execution", "bulk", "--json", run_on_two)
+    assert (
+        generate(ranks.COMM, ["rmat", "--scale", "8", "--symmetrize", "--weights", "1:9", "--output", str(graph)]) == 0
+    )
+    call(2, "apps.sssp", graph, "--policy", "cvc", "--threads", "1", "--execution", "bulk", "--json", run_on_two)
     machine = tmp_path / "machine.toml"
     machine.write_text('ranks = 1\ncores = 1\nmemory = "1GB"\nlink = "1gbit"\nlatency = "10us"\n')
-    words = ("--for", "cc", "--run", run_on_two, "--machine", machine, "--policies", "oec,cvc", "--json", plan)
+    words = ("--for", "sssp", "--run", run_on_two, "--machine", machine, "--policies", "oec,cvc", "--json", plan)
     call(1, "cusp.commands.plan", graph, "--ranks", "2,4", *words)
     told, said = json.loads(run_on_two.read_text()), json.loads(plan.read_text())
     predicted = {(row["hosts"], row["policy"]): row["predicted_ms"] for row in said}
@@ -173,14 +175,14 @@ def test_plans(monkeypatch, tmp_path, capsys):
         sent = told["trials"][0]["mb_sent"] * row["mb_a_round"] / told["mb_a_round"]
         took = 2 * predicted[row["hosts"], "cvc"] * (5 if row["policy"] == "oec" else 1)
         rows.append(base | {"app": "partition", "peak_mb": 4 * row["host_mb"]})
-        rows.append(base | {"app": "cc", "ms": took, "network_mb": 3 * sent})
+        rows.append(base | {"app": "sssp", "ms": took, "network_mb": 3 * sent})
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     capsys.readouterr()
     run(monkeypatch, "plans", graph, "--runs", run_on_two, "--measured", file, "--rows", tmp_path / "plans.jsonl")
     shown = capsys.readouterr().out.splitlines()
     for number, line in zip((2, 4), shown[1:3], strict=True):
-        assert line.split()[:4] == ["cc", "2", "1gbit", str(number)]
+        assert line.split()[:4] == ["sssp", "2", "1gbit", str(number)]
         assert "2.00 (2.00 to 2.00), 100% off" in line and "3.00 (3.00 to 3.00), 200% off" in line
         assert "4.00 (4.00 to 4.00), 300% off" in line
         assert line.split()[-1] == ("5.00" if predicted[number, "oec"] <= predicted[number, "cvc"] else "1.00")
