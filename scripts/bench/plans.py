@@ -5,9 +5,9 @@ python -m scripts.bench plans kron20.h5 --runs runs/*.json --measured hosts.json
 
 A run is what an algorithm wrote with --json, on ranks of one host with as many threads as the rows have. For each
 algorithm, number of ranks of the run, of hosts and link: how many times as long as predicted a row took, of the policy
-of the run; how many times the bytes; and the time with the policy that is predicted to be the fastest, over that of
-the fastest. Memory is that of the job's first partition, with weights, so it is beside plans for searches by weights.
-PageRank takes as many iterations in both.
+of the run; how many times the bytes, if all are between hosts; how many times the memory of the job's first partition,
+for algorithms that have weights, as rows do; and the time with the policy that is predicted to be the fastest, over
+that of the fastest. PageRank takes as many iterations in both.
 """
 
 import argparse
@@ -81,8 +81,8 @@ def compared(options: argparse.Namespace, path: Path, link: str, measured: list[
         yield {
             "graph": options.graph.stem, "app": app, "policy": own, "run_on": first["ranks"], "link": link,
             "hosts": number, "each": options.each, "transport": options.transport, "threads": first["threads"],
-            "commit": part.get("commit"), "time": took[own] / plan[own]["predicted_ms"],
-            "bytes": rows[number, own, app]["network_mb"] / plan[own]["sent_mb"],
+            "commit": part["commit"], "measured_on": part["hardware"], "time": took[own] / plan[own]["predicted_ms"],
+            "bytes": rows[number, own, app]["network_mb"] / plan[own]["sent_mb"] if options.each == 1 else None,
             "memory": part["peak_mb"] * options.each / plan[policies[0]]["host_mb"] if app in WEIGHTED else None,
             "with_best": took[best] / min(took.values()),
         }  # fmt: skip

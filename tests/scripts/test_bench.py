@@ -171,7 +171,7 @@ def test_plans(monkeypatch, tmp_path, capsys):
     rows = []
     for row in said:
         base = {"graph": "kron8", "policy": row["policy"], "ranks": row["hosts"], "hosts": row["hosts"], "threads": 1}
-        base |= {"transport": "mpi", "link": "1gbit"}
+        base |= {"transport": "mpi", "link": "1gbit", "commit": "c", "hardware": "h"}
         sent = told["trials"][0]["mb_sent"] * row["mb_a_round"] / told["mb_a_round"]
         took = 2 * predicted[row["hosts"], "cvc"] * (5 if row["policy"] == "oec" else 1)
         rows.append(base | {"app": "partition", "peak_mb": 4 * row["host_mb"]})
