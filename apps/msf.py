@@ -17,7 +17,7 @@ from cusp.apps.operators.choices.interfaces import Candidates, Msf
 from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.shared.components import Directory, come_first
 from cusp.apps.verify.msf import verify_msf
-from cusp.kernels.arrays import mapped, take, total, total_of_floats
+from cusp.kernels.arrays import distinct, mapped, take, total, total_of_floats
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
 SIGN = np.int64(-(2**63))
@@ -60,7 +60,7 @@ def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
         first = xp.unique(best[found[move(own, part.device)]])  # of two trees, perhaps
         members.append(edges.places[first])
         directory.unite(*(here[to_host(trees[ends[first]])] for ends in (edges.sources, edges.targets)))
-        here, places = np.unique(directory.look_up(here), return_inverse=True)
+        here, places = distinct(directory.look_up(here))
         names, trees = move(here, part.device), take(move(places.astype(np.int32), part.device), trees)
         sync.end_round()
         rounds += 1

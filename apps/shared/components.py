@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cusp.kernels.arrays import distinct
 from cusp.runtime.exchange import all_to_all, pieces
 from gluon.sync import Sync
 
@@ -19,7 +20,7 @@ def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray, alone
         Size of the largest of this rank of which no other rank has a part.
     """
     labels, members = _at_keepers(sync, labels, members)
-    _, which = np.unique(labels, return_inverse=True)
+    _, which = distinct(labels)
     sizes = np.bincount(which, members)
     return sync.highest(max(int(sizes.max()), alone) if sizes.size else alone)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from cusp import MIN, EdgeOperator, Label, Partition, Reduction, Sync
 from cusp.errors import InputError
+from cusp.kernels.arrays import distinct
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
@@ -123,5 +124,5 @@ def sum_by_name(comm: MPI.Intracomm, names: np.ndarray, values: np.ndarray) -> t
     pairs = np.stack([names, values.astype(np.float64).view(np.int64)], axis=1)  # so that they travel together
     sent = [pairs[keeper == rank].ravel() for rank in range(comm.size)]
     kept, terms = np.concatenate(all_to_all(comm, sent)).reshape(-1, 2).T
-    kept, places = np.unique(kept, return_inverse=True)
+    kept, places = distinct(kept)
     return kept, np.bincount(places, terms.copy().view(np.float64), kept.size)

@@ -7,6 +7,7 @@ import numpy as np
 from cusp import ADD, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, raise_first, require, sum_by_name, tell_node
 from cusp.apps.verify.components import ALONG, reach_all
+from cusp.kernels.arrays import distinct
 from cusp.runtime.devices import move, to_host
 from gluon.plan import make_plan
 
@@ -35,7 +36,7 @@ def verify_communities(
     """
     community, gids = move(community, graph.device), graph.gids[: graph.num_masters]
     tell_node(graph, sync, "community: not between 0 and the id of node", (community < 0) | (community > gids))
-    names, numbers = np.unique(to_host(community), return_inverse=True)
+    names, numbers = distinct(to_host(community))
     kept, _ = sum_by_name(sync.comm, names, np.ones(names.size))
     members = to_host(gids[community == gids])
     named, _ = sum_by_name(sync.comm, members, np.ones(members.size))

@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, require, sum_by_name, tell_edge, tell_node
+from cusp.kernels.arrays import distinct
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
@@ -67,7 +68,7 @@ def _count_components(part: Partition, sync: Sync, label: Label) -> int:
         np.concatenate(all_to_all(sync.comm, [nodes[keeper == rank] for rank in range(sync.comm.size)]))
         for nodes in (gids[shared], gids[root[shared]])
     )
-    nodes, numbers = np.unique(np.stack([*ends]), return_inverse=True)
+    nodes, numbers = distinct(np.stack([*ends]))
     one, other = numbers.reshape(2, -1)
     order = np.argsort(one, kind="stable")
     united = _trees(np.searchsorted(one[order], np.arange(nodes.size + 1)), other[order])

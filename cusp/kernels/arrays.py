@@ -97,6 +97,16 @@ def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:
     return order, to_host(xp.searchsorted(ranks[order], xp.arange(size, dtype=ranks.dtype), side="right"))
 
 
+def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which numbers occur, ascending, and for each value its place among these.
+
+    NumPy sorts stably if it is to say where they occur first, too. Where most are equal, as names of components are,
+    that takes a fifth to a fourteenth of the time of its other sort.
+    """
+    names, _, places = np.unique(values, return_index=True, return_inverse=True)
+    return names, places
+
+
 def compress(mask: Any, values: Any) -> Any:
     """``values[mask]``, and those behind the end of the mask; the same array if that is all of it."""
     if device_of(values) == "gpu":
