@@ -57,7 +57,9 @@ def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
             break
         here, found = to_host(names), xp.flatnonzero(best >= 0)
         own = come_first(sync, here[to_host(found)], order.keys(edges, best[found]))
-        first = xp.unique(best[found[move(own, part.device)]])  # of two trees, perhaps
+        chosen = xp.zeros(left.size, np.bool_)  # an edge perhaps by both of its trees
+        chosen[best[found[move(own, part.device)]]] = True
+        first = xp.flatnonzero(chosen)
         members.append(edges.places[first])
         directory.unite(*(here[to_host(trees[ends[first]])] for ends in (edges.sources, edges.targets)))
         here, places = distinct(directory.look_up(here))

@@ -57,13 +57,14 @@ class Directory:
 
     def unite(self, one: np.ndarray, other: np.ndarray) -> None:
         """Make the lowest name of a component known of all names in it; ``one[i]`` joins ``other[i]``. Collective."""
-        first = ends = np.stack([one, other])
+        first = ends = np.concatenate([one, other])
         while True:
-            last, ends = ends, self.look_up(ends.ravel()).reshape(2, -1)
-            lower = ends.min(axis=0)
+            last, ends = ends, self.look_up(ends)
+            lower = np.tile(np.minimum(*ends.reshape(2, -1)), 2)
             if self.sync.total(np.count_nonzero((ends != lower) | (ends != last))) == (0,):
                 return
-            self.record(np.concatenate([first, ends]).ravel(), np.tile(lower, 4))
+            higher, older = ends != lower, (first != lower) & (first != ends)
+            self.record(np.append(ends[higher], first[older]), np.append(lower[higher], lower[older]))
 
 
 def come_first(sync: Sync, names: np.ndarray, keys: list[np.ndarray]) -> np.ndarray:
