@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, require, sum_by_name, tell_edge, tell_node
-from cusp.kernels.arrays import distinct
+from cusp.kernels.arrays import distinct, occurring
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
@@ -60,9 +60,9 @@ def _count_components(part: Partition, sync: Sync, label: Label) -> int:
     """
     root, gids = _trees(part.offsets, part.targets), part.gids
     lists = sync.plan.lists("any")
-    shared = np.unique(np.concatenate([*map(to_host, lists.mirrors + lists.masters), np.empty(0, np.int32)]))
+    shared = occurring(np.concatenate([*map(to_host, lists.mirrors + lists.masters), np.empty(0, np.int32)]))
     alone = np.count_nonzero(np.bincount(root, minlength=root.size))
-    alone -= np.unique(root[shared]).size
+    alone -= occurring(root[shared]).size
     keeper = label.values[shared] % sync.comm.size
     ends = (
         np.concatenate(all_to_all(sync.comm, [nodes[keeper == rank] for rank in range(sync.comm.size)]))
@@ -160,7 +160,7 @@ def _take_away(part: Partition, sync: Sync, component: Label) -> None:
         arriving.values[lids] = 0
         return sum_by_name(comm, names[to_host(lids)], counts)
 
-    own = np.unique(names[: part.num_masters])
+    own = occurring(names[: part.num_masters])
     kept, _ = sum_by_name(comm, own, np.ones(own.size))
     waiting = np.zeros(kept.size)
     entered, edges = edges_from(None)
@@ -182,8 +182,8 @@ def _take_away(part: Partition, sync: Sync, component: Label) -> None:
 
 def _verify_figures(sync: Sync, component: Label, components: int, largest: int) -> None:
     """Check the number of components, and of nodes in the largest. Collective."""
-    names, sizes = np.unique(to_host(component.masters()), return_counts=True)
-    _, sizes = sum_by_name(sync.comm, names, sizes)
+    names, places = distinct(to_host(component.masters()))
+    _, sizes = sum_by_name(sync.comm, names, np.bincount(places))
     right = (*sync.total(sizes.size), sync.highest(int(sizes.max(initial=0))))
     message = f"the number of components and the size of the largest are {right}, not {components}, {largest}"
     require(sync, right == (components, largest), message)

@@ -15,6 +15,7 @@ from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import index_dtype
 from cusp.input.read_cpu import asymmetry
+from cusp.kernels.arrays import occurring
 from cusp.names.names import Names
 from cusp.names.numbering import NameSlab
 from cusp.output.dataset_writer import DatasetWriter, writing_graph
@@ -174,15 +175,15 @@ class CsrBuilder:
         ids, more, limit = np.empty(0, np.int64), [], self._budget.limit
         with together(self._comm):
             for chunk in self._edges.chunks(swap=False, keep=True):
-                more.append(np.unique(np.concatenate([chunk.sources, chunk.targets]).astype(np.int64)))
+                more.append(occurring(np.concatenate([chunk.sources, chunk.targets]).astype(np.int64)))
                 if sum(map(len, more)) > ids.size:
-                    ids, more = np.unique(np.concatenate([ids, *more])), []
+                    ids, more = occurring(np.concatenate([ids, *more])), []
                 if ids.nbytes > limit:
                     raise GraphFileError(
                         f"more than {ids.size:,} ids take {ids.nbytes / 1e6:,.0f} MB of one rank; its limit leaves "
                         f"{limit / 1e6:,.0f} MB for them; raise --memory-limit, or take more ranks"
                     )
-        return np.unique(np.concatenate([ids, *more]))
+        return occurring(np.concatenate([ids, *more]))
 
     def build(self, names: Names | None = None) -> EdgeSlice:
         """Return this rank's rows, their targets ascending, of a graph whose nodes have these names. Collective.

@@ -97,6 +97,13 @@ def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:
     return order, to_host(xp.searchsorted(ranks[order], xp.arange(size, dtype=ranks.dtype), side="right"))
 
 
+def occurring(values: Any) -> Any:
+    """Which numbers occur, ascending. NumPy's own uses a hash table, which takes up to 15 times as long as to sort."""
+    xp = xp_of(device_of(values))
+    ordered = xp.sort(values)
+    return ordered[xp.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+
+
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which numbers occur, ascending, and for each value its place among these.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators.interfaces import Undirected
-from cusp.kernels.arrays import filled_rows, offsets_of, sizes_of
+from cusp.kernels.arrays import filled_rows, occurring, offsets_of, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap, map_lids, order_of_masters
 from cusp.partition import Partition, transpose
@@ -115,7 +115,7 @@ def _gather_rows(
     arrived = [rows for table in tables for rows in exchange_rows(part, names, *table, comm)]
     del names
     elsewhere = (rows.nodes[rows.nodes // part.num_nodes != part.rank] for rows in arrived)
-    mirrors = xp.unique(xp.concatenate([*elsewhere]))  # named as in nodes_of, ascending
+    mirrors = occurring(xp.concatenate([*elsewhere]))  # named as in nodes_of, ascending
     bounds = xp.asarray(np.arange(comm.size + 1) * part.num_nodes)
     starts = to_host(xp.searchsorted(mirrors, bounds))  # of those whose masters are on each rank
     order = order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
