@@ -18,6 +18,36 @@ from cusp.runtime.compiled_code import njit
 DIGIT_BITS = 11  # that one pass sorts by
 
 
+def buckets_of(ids: np.ndarray) -> tuple[np.ndarray, np.uint64]:
+    """Where ids, (n,) int64, ascending, of the same high bits begin, and last n; and how far these are shifted.
+
+    They are bits of what an id is above the first. Where ids are spread evenly, two to eight have the same.
+    """
+    if ids.size == 0:
+        return np.zeros(1, np.int64), np.uint64(0)
+    first, last = int(ids[0]), int(ids[-1])
+    shift = min(63, max(0, (last - first).bit_length() - ids.size.bit_length() + 2))
+    above = np.arange(((last - first) >> shift) + 1, dtype=np.uint64) << np.uint64(shift)
+    begins = np.searchsorted(ids, (above + ids[:1].view(np.uint64)).view(np.int64))
+    return np.append(begins, ids.size), np.uint64(shift)
+
+
+@njit(cache=True, nogil=True)
+def number_ends(first, last, ids, starts, shift, numbers, ends, found):  # type: ignore[no-untyped-def]
+    """``found[i] = numbers[place of ends[i] among the ids]``, all of which are there; a bisection in a bucket."""
+    for i in range(first, last):
+        end = np.int64(ends[i])
+        bucket = np.int64((np.uint64(end) - np.uint64(ids[0])) >> shift)
+        low, high = starts[bucket], starts[bucket + 1]
+        while low + 1 < high:
+            middle = (low + high) >> 1
+            if ids[middle] <= end:
+                low = middle
+            else:
+                high = middle
+        found[i] = numbers[low]
+
+
 @njit(cache=True, nogil=True)
 def count_cells(sources, targets, shift, symmetrize, drop_loops, cells):  # type: ignore[no-untyped-def]
     """Add the number of records that the edges make to ``cells[source >> shift]``."""

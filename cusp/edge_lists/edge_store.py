@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cusp.edge_lists import weight_codes
+from cusp.edge_lists.csr_kernels import buckets_of, number_ends
 from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.spool import Spool, Stored
 from cusp.errors import GraphFileError
 from cusp.input.graph_file import index_dtype
+from cusp.runtime.teams.together import together
+from cusp.runtime.threads import ranges
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class EdgeStore:
         self._spool = spool
         self._chunks: list[tuple[Stored, Stored, Stored | None]] = []
         self._numbers: np.ndarray | None = None
-        self._ids: np.ndarray | None = None
+        self._ids: tuple[np.ndarray, np.ndarray, np.uint64] | None = None
         self.num_edges = 0
         self.min_id = 0
         self.max_id = -1
@@ -79,7 +82,8 @@ class EdgeStore:
 
     def renumber(self, numbers: np.ndarray, ids: np.ndarray | None) -> None:
         """From now on, the node that was added as ``ids[i]``, or ``i``, is ``numbers[i]``."""
-        self._numbers, self._ids = numbers, ids
+        self._numbers = numbers
+        self._ids = None if ids is None else (ids, *buckets_of(ids))
 
     def chunks(self, swap: bool, keep: bool) -> Iterator[Chunk]:
         """Yield the chunks, with sources and targets swapped if ``swap``; forget each unless ``keep``."""
@@ -90,15 +94,19 @@ class EdgeStore:
             chunk = waiting.popleft()
             sources, targets = self._spool.get(chunk[0]), self._spool.get(chunk[1])
             if self._numbers is not None:
-                sources, targets = (
-                    self._numbers[ends if self._ids is None else np.searchsorted(self._ids, ends)]
-                    for ends in (sources, targets)
-                )
+                sources, targets = (self._numbered(self._numbers, ends) for ends in (sources, targets))
             codes = None if chunk[2] is None else self._spool.get(chunk[2])
             if not keep:
                 self._spool.drop(*chunk)
             del chunk
             yield Chunk(targets, sources, codes) if swap else Chunk(sources, targets, codes)
+
+    def _numbered(self, numbers: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        if self._ids is None:
+            return numbers[ends]
+        found = np.empty(ends.size, numbers.dtype)
+        together(number_ends, ranges(ends.size), *self._ids, numbers, ends, found)
+        return found
 
     def _add_chunk(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
         lowest, highest = self._check_ids(sources, targets)

@@ -290,3 +290,26 @@ def test_used_up(comm, shared_tmp):
     builder.build()
     with pytest.raises(RuntimeError, match="only once"):
         builder.write(shared_tmp / "graph.h5")
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [],
+        [5],
+        [-(2**63)],
+        [-(2**63), 2**63 - 1],
+        [-(2**63), 0, 2**63 - 1],
+        range(100),
+        [*range(1000), 2**62],
+        [number**7 for number in range(500)],  # below 2^63
+    ],
+    ids=lambda ids: f"{len(ids)}",
+)
+def test_numbers_of_sparse_ids(ids):
+    """Each id gets its number, wherever the ids are between the lowest and the highest of int64."""
+    ids = np.array(ids, np.int64)
+    ends = np.random.default_rng(3).permutation(np.repeat(ids, 2))
+    numbers, found = np.random.default_rng(4).permutation(ids.size), np.full(ends.size, -1)
+    csr_kernels.number_ends(0, ends.size, ids, *csr_kernels.buckets_of(ids), numbers, ends, found)
+    np.testing.assert_array_equal(found, numbers[np.searchsorted(ids, ends)])
