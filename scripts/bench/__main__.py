@@ -19,7 +19,8 @@ gpu            algorithms on one GPU
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, hosts, pays, plans, quality, samples, start
+from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, quality, samples, start
+from scripts.bench.clusters import hosts, pays, plans
 from scripts.bench.ladder import bench as ladder
 
 MODULES = (cpu, first_hour, cores, quality, pays, hosts, plans, samples, start, compare_trees, gpu)

@@ -13,7 +13,8 @@ import ranks
 
 from cusp.commands.generate import main as generate
 from scripts.bench import __main__ as bench
-from scripts.bench import algorithms, cores, cpu, hosts, pays
+from scripts.bench import algorithms, cores, cpu
+from scripts.bench.clusters import hosts, pays
 from scripts.bench.shared.rows import call, read_rows, table
 from scripts.hosts import Hosts, HostsError
 

@@ -44,7 +44,8 @@ def run(options: argparse.Namespace) -> None:
             for rate in options.rates.split(","):
                 for transport in options.transports.split(","):
                     keep(measure(graph, hosts, rate, transport, options), options.rows)
-    print(shown(kept(options.rows, lambda row: (*cell(row), row["transport"]))))
+    found = kept(options.rows, lambda row: (*cell(row), row["transport"]))
+    print(shown([row for row in found if row["app"] != "partition"]))
 
 
 def measure(graph: Path, hosts: int, rate: str, transport: str, options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""Algorithms on several ranks and hosts: what is measured, and what is predicted."""
