@@ -17,7 +17,7 @@ from cusp.apps.operators.choices.interfaces import Candidates, Msf
 from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.shared.components import Directory, come_first
 from cusp.apps.verify.msf import verify_msf
-from cusp.kernels.arrays import distinct, mapped, take, total, total_of_floats
+from cusp.kernels.arrays import distinct, mapped, occurring, take, total, total_of_floats
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
 SIGN = np.int64(-(2**63))
@@ -57,9 +57,7 @@ def msf(part: Partition, sync: Sync, maximum: bool = False) -> Answer:
             break
         here, found = to_host(names), xp.flatnonzero(best >= 0)
         own = come_first(sync, here[to_host(found)], order.keys(edges, best[found]))
-        chosen = xp.zeros(left.size, np.bool_)  # an edge perhaps by both of its trees
-        chosen[best[found[move(own, part.device)]]] = True
-        first = xp.flatnonzero(chosen)
+        first = occurring(best[found[move(own, part.device)]])  # of two trees, perhaps
         members.append(edges.places[first])
         directory.unite(*(here[to_host(trees[ends[first]])] for ends in (edges.sources, edges.targets)))
         here, places = distinct(directory.look_up(here))

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench.shared.graphs import weighted
-from scripts.bench.shared.rows import add_file_options, algorithm_rows, call_on_hosts, keep, kept, table
+from scripts.bench.shared.rows import (
+    add_file_options,
+    add_run_options,
+    algorithm_rows,
+    call_on_hosts,
+    keep,
+    kept,
+    table,
+)
 
 APPS, TRANSPORTS = "bfs,sssp,cc,pagerank,kcore", "mpi,hosts"
 COLUMNS = {"ms": "ms", "cpu_ms": "on cores", "network_mb": "kB", "packets": "packets"}
@@ -29,10 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--each", type=int, default=2, help="ranks of a host (default: %(default)s)")
     parser.add_argument("--rates", default="1gbit,10gbit", help="of links, with commas (default: %(default)s)")
     parser.add_argument("--transports", default=TRANSPORTS, help="with commas (default: %(default)s)")
-    parser.add_argument("--policies", default="oec,cvc", help="with commas (default: %(default)s)")
-    parser.add_argument("--apps", default=APPS, help="with commas (default: %(default)s)")
-    parser.add_argument("--trials", type=int, default=5, help="of each run, whose median counts (default: 5)")
-    parser.add_argument("--sources", type=int, default=3, help="of each search (default: 3)")
+    add_run_options(parser, "oec,cvc", APPS)
     add_file_options(parser, "hosts", show=True)
 
 

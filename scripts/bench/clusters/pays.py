@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench.shared.graphs import weighted
-from scripts.bench.shared.rows import ROOT, add_file_options, algorithm_rows, call, call_on_hosts, keep, kept, table
+from scripts.bench.shared.rows import (
+    ROOT,
+    add_file_options,
+    add_run_options,
+    algorithm_rows,
+    call,
+    call_on_hosts,
+    keep,
+    kept,
+    table,
+)
 
 PICTURE = ROOT / "docs" / "pictures" / "pays.svg"
 APPS = "bfs,sssp,cc,pagerank"
@@ -31,13 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Graphs, ranks, policies, links."""
     parser.add_argument("--graphs", default="kron19,road1,cnr-2000", help="with commas (default: %(default)s)")
     parser.add_argument("--ranks", default="4,8,16", help="with commas (default: %(default)s)")
-    known = "oec,iec,cvc,hvc,dbh,2ps,hep"
-    parser.add_argument("--policies", default=known, help="with commas (default: %(default)s)")
-    parser.add_argument("--apps", default=APPS, help="with commas (default: %(default)s)")
+    add_run_options(parser, "oec,iec,cvc,hvc,dbh,2ps,hep", APPS)
     parser.add_argument("--rate", help="give each rank a host of its own, with a link of this rate, such as 1gbit")
     parser.add_argument("--repeats", type=int, default=3, help="partitions with each policy (default: 3)")
-    parser.add_argument("--trials", type=int, default=5, help="of each run on each of them (default: 5)")
-    parser.add_argument("--sources", type=int, default=3, help="of each search (default: 3)")
     add_file_options(parser, "pays", show=True)
 
 

@@ -12,6 +12,7 @@ that of the fastest. PageRank takes as many iterations in both.
 
 import argparse
 import json
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> None:
         for link in sorted({row["link"] for row in measured})
         for ratios in compared(options, path, link, measured)
     ]
+    if not found:
+        sys.exit(f"{options.measured}: has no rows of such runs of {options.graph.stem} with --each {options.each}")
     keep(found, options.rows)
     print(shown(found))
 
@@ -62,7 +65,7 @@ def told(row: Row, options: argparse.Namespace) -> bool:
 
 
 def compared(options: argparse.Namespace, path: Path, link: str, measured: list[Row]) -> Iterator[Row]:
-    """For each number of hosts, the figures of the rows over those that the plan with a run predicts."""
+    """The figures of the rows over those that the plan with a run predicts, for hosts with rows of all policies."""
     from cusp.commands.plan import WEIGHTED
 
     first = json.loads(path.read_text())["trials"][0]
@@ -72,8 +75,10 @@ def compared(options: argparse.Namespace, path: Path, link: str, measured: list[
         for row in measured
         if (row["link"], row["threads"]) == (link, first["threads"])
     }
-    hosts = sorted({hosts for hosts, _, of in rows if of == app})
     policies = list(dict.fromkeys(policy for _, policy, of in rows if of == app))
+    hosts = sorted({hosts for hosts, *_ in rows if all((hosts, policy, app) in rows for policy in {own, *policies})})
+    if not hosts:
+        return
     for number, plan in planned(options, path, link, first, hosts, policies).items():
         took = {policy: rows[number, policy, app]["ms"] for policy in plan}
         best = min(plan.values(), key=itemgetter("predicted_ms"))["policy"]

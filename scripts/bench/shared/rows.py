@@ -32,6 +32,14 @@ def add_file_options(parser: argparse.ArgumentParser, name: str, show: bool = Fa
         parser.add_argument("--show", action="store_true", help="print the rows that are kept, measure nothing")
 
 
+def add_run_options(parser: argparse.ArgumentParser, policies: str, apps: str) -> None:
+    """What :func:`algorithm_rows` runs, on partitions by these policies unless others are given."""
+    parser.add_argument("--policies", default=policies, help="with commas (default: %(default)s)")
+    parser.add_argument("--apps", default=apps, help="with commas (default: %(default)s)")
+    parser.add_argument("--trials", type=int, default=5, help="of each run, whose median counts (default: 5)")
+    parser.add_argument("--sources", type=int, default=3, help="of each search (default: 3)")
+
+
 def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT, limit: float = LIMIT) -> str:
     """Run one of our programs, as it is in the checkout ``tree``, and return its output; exit if it fails.
 
