@@ -1,12 +1,13 @@
 """Partition: the part of the graph on one rank, frozen."""
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cusp.errors import OptionError
 from cusp.input.checksum import as_bits
-from cusp.kernels.arrays import add_up, filled_rows, mapped
+from cusp.kernels.arrays import add_up, filled_rows, mapped, total
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
 from cusp.runtime.devices import backend, move
@@ -130,6 +131,16 @@ class Partition:
     def num_local_edges(self) -> int:
         """Edges that this rank owns."""
         return self.targets.size
+
+    @functools.cached_property
+    def num_senders(self) -> int:
+        """How many masters have out-edges in the graph: the first ones."""
+        return int(total(self.degrees > 0))
+
+    @property
+    def num_linked(self) -> int:
+        """Masters from here on have neither edges nor mirrors, as far as is known without looking at edges."""
+        return self.num_senders if self.symmetric else self.num_masters
 
     @property
     def has_out(self) -> np.ndarray:

@@ -126,8 +126,8 @@ class Peers:
         try:
             kernel(*arguments)
             cp.cuda.get_current_stream().synchronize()
-        except cp.cuda.runtime.CUDARuntimeError:
-            raise self._error() from None
+        except cp.cuda.runtime.CUDARuntimeError as error:
+            raise self._error(error) from None
 
     def sent(self) -> tuple[int, int, int]:
         """Of the last kernel: messages of this rank, one to each other at a barrier; bytes for masters; for mirrors."""
@@ -135,11 +135,11 @@ class Peers:
         messages = barriers * (self.comm.size - 1)
         return messages, to_masters + TOLD_BYTES * messages, to_mirrors
 
-    def _error(self) -> Exception:
+    def _error(self, error: Exception) -> Exception:
         """What a failed launch means."""
         rank = int(self._missing[0]) - 1
         if rank < 0:
-            return RuntimeError("a kernel failed on the GPU")
+            return RuntimeError(f"a kernel failed on the GPU: {error}")
         return PeerError(
             f"rank {self.comm.rank} waited {PATIENCE:g} s for the GPU of rank {rank}, which did not answer: is that "
             "rank busy or gone? --transport nccl and mpi wait for ever"

@@ -1,10 +1,31 @@
 // Connected components: see interfaces.py. VALUE, the type of labels, is int or long long.
 //
 // Threads unite trees at the same time, without locks (ECL-CC: Jaiganesh, Burtscher, HPDC 2018). Only a root gets a new
-// parent, by atomicCAS, and always a lower node: so there are no cycles. A node that is not a root may get any node further
-// up its path as its parent, by plain stores: whichever wins, and however old the parent that a thread reads, it is up that
-// path.
+// parent, by atomicCAS, and always a lower one that is, or was, a root: so there are no cycles. (A node that begins below a
+// mirror, see link_to_first, is never a root.) A node that is not a root may get any node further up its path as its parent,
+// by plain stores: whichever wins, and however old the parent that a thread reads, it is up that path.
 #include "cusp/apps/operators/frontier.cuh"
+
+// The nodes of a rank that may have edges: the first masters, and mirrors. Others, up to half of a skewed graph, are alone.
+struct Nodes {
+  i64 linked, masters, proxies;
+
+  __device__ i64 count() const { return linked + proxies - masters; }
+  __device__ i64 lid(i64 place) const { return place < linked ? place : place + masters - linked; }
+};
+
+// As for_each_loaded, by lids.
+template <class Load, class Visit>
+__device__ inline void for_each_node(Nodes nodes, Load load, Visit visit) {
+  for_each_loaded(0, nodes.count(), [&](i64 i) { return load(nodes.lid(i)); },
+                  [&](i64 i, auto loaded, bool live) { visit(nodes.lid(i), loaded, live); });
+}
+
+// The component of a node that is alone.
+__device__ inline void name_alone(Nodes nodes, const i64* gids, i64* component) {
+  for_each_loaded(nodes.linked, nodes.masters, [&](i64 lid) { return gids[lid]; },
+                  [&](i64 lid, i64 gid, bool live) { if (live) component[lid] = gid; });
+}
 
 // The parents of a rank's nodes.
 struct Lids {
@@ -47,27 +68,42 @@ __device__ inline Node settled_root(const Forest& forest, Node node) {
   return node;
 }
 
-// The parent of a node becomes the target of its first edge, if that is lower. Nodes are still alone, so no atomics are needed.
-extern "C" __global__ void link_to_first(i64 size, const i64* offsets, const int* targets, int* parents) {
-  for (i64 source = thread_id(); source < size; source += num_threads()) {
-    i64 begin = offsets[source];
-    parents[source] = begin < offsets[source + 1] ? min((int)source, targets[begin]) : (int)source;
+// The parent of a node becomes the target of its first edge, if that is lower, or a mirror without edges, which stays a root: all
+// neighbours of the node are mirrors then, and low ones have many. Nodes are still alone, so no atomics are needed.
+extern "C" __global__ void link_to_first(Nodes nodes, const i64* offsets, const int* targets, int* parents) {
+  for (i64 source = thread_id(); source < nodes.proxies; source += num_threads()) {
+    bool alone = source >= nodes.linked && source < nodes.masters;
+    i64 begin = alone ? 0 : offsets[source];
+    int target = alone || begin == offsets[source + 1] ? (int)source : targets[begin];
+    bool stays = target > source && (target < nodes.masters || offsets[target] < offsets[target + 1]);
+    parents[source] = stays ? (int)source : target;
   }
 }
 
 // Paths become short: while all threads climb, each halves the path of the others.
-extern "C" __global__ void shorten(i64 size, int* parents) {
+extern "C" __global__ void shorten(Nodes nodes, int* parents) {
   Lids lids = {parents};
-  for (i64 lid = thread_id(); lid < size; lid += num_threads()) root_of(lids, (int)lid);
+  for (i64 i = thread_id(); i < nodes.count(); i += num_threads()) root_of(lids, (int)nodes.lid(i));
 }
 
-// Unites nodes with the targets of their next few edges, unless there is a large tree. One thread per node.
-extern "C" __global__ void link_next(i64 edges, const int* large, i64 size, const i64* offsets, const int* targets, int* parents) {
-  if (*large >= 0) return;
+// Unites nodes with the targets of their next few edges, one thread per node. If there is a large tree, only hubs, with many more:
+// that joins what hangs on mirrors to it, so that few nodes are left to be looked at. A warp has a piece of a hub's row.
+constexpr int HUBS = 1024, OF_HUB = 4096, PIECE = 256;
+extern "C" __global__ void link_next(i64 edges, const int* large, Nodes nodes, const i64* offsets, const int* targets,
+                                     int* parents) {
   Lids lids = {parents};
-  for (i64 source = thread_id(); source < size; source += num_threads()) {
-    i64 begin = offsets[source], end = min(offsets[source + 1], begin + edges);
-    for (i64 edge = begin + 1; edge < end; edge++) unite(lids, (int)source, targets[edge]);
+  if (*large < 0) {
+    for (i64 i = thread_id(); i < nodes.count(); i += num_threads()) {
+      i64 source = nodes.lid(i), begin = offsets[source], end = min(offsets[source + 1], begin + edges);
+      for (i64 edge = begin + 1; edge < end; edge++) unite(lids, (int)source, targets[edge]);
+    }
+  } else if (nodes.masters < nodes.proxies) {
+    i64 hubs = min(nodes.linked, (i64)HUBS);
+    for (i64 piece = thread_id() / 32; piece < hubs * (OF_HUB / PIECE); piece += num_threads() / 32) {
+      int hub = (int)(piece % hubs);
+      i64 begin = offsets[hub] + piece / hubs * PIECE, end = min(offsets[hub + 1], begin + PIECE);
+      for (i64 edge = begin + lane_id(); edge < end; edge += 32) unite(lids, hub, targets[edge]);
+    }
   }
 }
 
@@ -90,9 +126,9 @@ most_frequent(i64 size, i64 rare, int* parents, int* most) {
 }
 
 // The nodes that are not in the tree of root *left_out, as a queue for link_queue; roots become parents. One lane per node.
-extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, int* parents, Queues queues) {
+extern "C" __global__ void queue_others(const int* left_out, Nodes nodes, const i64* offsets, int* parents, Queues queues) {
   int large = *left_out;
-  for_each_loaded(0, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
+  for_each_node(nodes, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
     int root = live ? settled_root(Lids{parents}, parent) : -1;
     if (live && root != parent) parents[lid] = root;
     append(queues.of_step(0), live && root != large, (int)lid, offsets);
@@ -185,9 +221,9 @@ struct Members {
 };
 
 // Where nothing is left to unite: roots become parents, and learn of their other nodes how many there are, and the lowest gid,
-// as ``nodes`` less it: both begin with 0. Atomics on one address follow each other, so of the large tree, if there is one, a
+// as ``size``, the number of nodes, less it: both begin with 0. Atomics on one address follow each other, so of the large tree, if there is one, a
 // warp adds once, and of others a thread adds when it meets the next.
-extern "C" __global__ void gather_members(i64 size, i64 nodes, const i64* gids, const int* left_out, int* parents,
+extern "C" __global__ void gather_members(Nodes nodes, i64 size, const i64* gids, const int* left_out, int* parents,
                                           VALUE* highest, int* members) {
   struct Member {
     int parent;
@@ -195,12 +231,12 @@ extern "C" __global__ void gather_members(i64 size, i64 nodes, const i64* gids, 
   };
   Lids lids = {parents};
   Members large(*left_out < 0 ? -1 : settled_root(lids, *left_out)), other(-1);
-  for_each_loaded(0, size, [&](i64 lid) { return Member{parents[lid], gids[lid]}; }, [&](i64 lid, Member own, bool live) {
+  for_each_node(nodes, [&](i64 lid) { return Member{parents[lid], gids[lid]}; }, [&](i64 lid, Member own, bool live) {
     if (!live || own.parent == lid) return;
     int root = settled_root(lids, own.parent);
     if (root != own.parent) parents[lid] = root;
     if (root != large.root && root != other.root) other.tell(highest, members), other = Members(root);
-    VALUE value = (VALUE)(nodes - own.gid);
+    VALUE value = (VALUE)(size - own.gid);
     if (root == large.root) large.add(value);
     else other.add(value);
   });
@@ -210,21 +246,22 @@ extern "C" __global__ void gather_members(i64 size, i64 nodes, const i64* gids, 
 }
 
 // Then every node gets the lowest gid of its tree. Publishes how many trees there are, and the nodes of the largest.
-extern "C" __global__ void name_members(i64 size, i64 nodes, const i64* gids, const int* parents, const VALUE* highest,
+extern "C" __global__ void name_members(Nodes nodes, i64 size, const i64* gids, const int* parents, const VALUE* highest,
                                         const int* members, i64* component, u64* sums, u64* host) {
   struct Named {
     int root;
     i64 gid, others;
   };
-  u64 found = 0, most = 0;
-  for_each_loaded(0, size, [&](i64 lid) {
+  u64 found = thread_id() == 0 ? nodes.masters - nodes.linked : 0, most = nodes.masters > 0;
+  for_each_node(nodes, [&](i64 lid) {
     int root = parents[lid];
-    return Named{root, gids[root], nodes - (i64)highest[root]};
+    return Named{root, gids[root], size - (i64)highest[root]};
   }, [&](i64 lid, Named own, bool live) {
     if (!live) return;
     component[lid] = min(own.gid, own.others);
     if (own.root == lid) found++, most = max(most, (u64)members[lid] + 1);
   });
+  name_alone(nodes, gids, component);
   add_up(&sums[0], found);
   most = largest_of_warp(most);
   if (lane_id() == 0 && most > peek(&sums[1])) atomicMax(&sums[1], most);

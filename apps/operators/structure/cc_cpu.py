@@ -55,7 +55,7 @@ def unite(alone, parents, one, other):  # type: ignore[no-untyped-def]
             return low
 
 
-def link_first(edges: int, offsets: Any, targets: Any) -> np.ndarray:
+def link_first(part: Partition, edges: int, offsets: Any, targets: Any) -> np.ndarray:
     """The first target of a row is its lowest, as a rule, so most trees are complete after one edge of each node.
 
     If there is no large tree yet, the other edges are looked at, too. All parents are roots then.

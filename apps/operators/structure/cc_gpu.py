@@ -9,24 +9,25 @@ import numpy as np
 from cusp.apps.operators.frontier_gpu import queue_of, threads_for
 from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.arrays import total
-from cusp.kernels.cuda import c_type, load, many_threads, pinned, struct, sums_of
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, pinned, struct, sums_of
 from cusp.partition import Partition
 from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
 
 CC = "cusp/apps/operators/structure/cc.cuh"
 PEERS = "cusp/apps/operators/structure/peers/cc.cuh"
-SUMS = 3  # of enum Sum in peers/cc.cuh
+SUMS = 4 + 32  # of enum Sum in peers/cc.cuh, and MOST_PEERS
 SAMPLE = 512  # as in cc.cuh
 LARGE = 4  # as in cc_cpu.py
 
 
-def link_first(edges: int, offsets: Any, targets: Any) -> Any:
-    size = offsets.size - 1
-    kernels, threads, parents = _cc(np.int32), threads_for(size), cp.empty(size, np.int32)
-    kernels.link_to_first(threads, size, offsets, targets, parents)
-    kernels.shorten(threads, size, parents)
-    kernels.link_next(threads, edges, most_frequent(LARGE, parents), size, offsets, targets, parents)
+def link_first(part: Partition, edges: int, offsets: Any, targets: Any) -> Any:
+    kernels, nodes, parents = _cc(np.int32), _nodes(part), cp.empty(part.num_proxies, np.int32)
+    threads = threads_for(parents.size)
+    kernels.link_to_first(threads, nodes, offsets, targets, parents)
+    kernels.shorten(threads, nodes, parents)
+    large = most_frequent(LARGE, parents[: part.num_linked])
+    kernels.link_next(threads, edges, large, nodes, offsets, targets, parents)
     return parents
 
 
@@ -37,8 +38,8 @@ def most_frequent(rare: int, parents: Any) -> Any:
 
 
 def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -> None:
-    kernels, size, queues = _cc(np.int32), parents.size, queue_of(part, part.offsets).struct
-    kernels.queue_others(threads_for(size), left_out, size, part.offsets, parents, queues)
+    kernels, queues = _cc(np.int32), queue_of(part, part.offsets).struct
+    kernels.queue_others(threads_for(parents.size), left_out, _nodes(part), part.offsets, parents, queues)
     kernels.link_queue(many_threads(), left_out, int(both_ways), queues, part.targets, parents)
 
 
@@ -80,12 +81,11 @@ def take_members(parents: Any, members: Any, lids: Any) -> tuple[Any, Any]:
 def _unite_alone(part: Partition, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
     """Nothing is left to unite."""
     dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
-    kernels, nodes, size, sums = _cc(dtype), part.num_nodes, parents.size, sums_of(2)
-    highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
-    kernels.gather_members(threads_for(size), size, nodes, part.gids, left_out, parents, highest, members)
-    kernels.name_members(
-        threads_for(size), size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
-    )
+    kernels, size, linked, sums = _cc(dtype), parents.size, part.num_linked, sums_of(2)
+    highest, members, component = cp.zeros(linked, dtype), cp.zeros(linked, np.int32), cp.empty(size, np.int64)
+    given = _nodes(part), part.num_nodes, part.gids
+    kernels.gather_members(threads_for(linked), *given, left_out, parents, highest, members)
+    kernels.name_members(threads_for(size), *given, parents, highest, members, component, sums.counters, sums.address)
     components, largest = sums.read()
     sync.count_peers(0)
     return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
@@ -96,7 +96,9 @@ class PeerForest:
 
     def __init__(self, part: Partition, sync: Sync) -> None:
         words, lids = 8 * part.num_proxies, 4 * part.num_proxies
-        self._part, self._link = part, Link(part, sync, None, [words, words, words, lids])
+        bits = 4 * (part.num_proxies // 32 + 1)
+        self._part, self._link = part, Link(part, sync, None, [words, words, words, lids, bits])
+        self._own = cp.empty(part.num_masters // 32 + 1, np.uint32)
         self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
         self._kernel = self._link.load(PEERS, "unite_ranks", 2, VALUE=c_type(np.int32))
 
@@ -110,17 +112,26 @@ class PeerForest:
         """
         component = cp.empty(self._part.num_masters, np.int64)
         self._link.run(
-            self._kernel, lambda: (struct(*(self._link.array(number)[1] for number in range(4))),), parents.size,
-            parents, self._part.gids, left_out, self._sums, component, self._found.ctypes.data,
+            self._kernel, self._trees, _nodes(self._part), parents, self._part.gids, left_out, self._sums, component,
+            self._found.ctypes.data,
         )  # fmt: skip
         sync.count_peers(1)
         wrong, components, largest = self._found.tolist()
         return wrong, 1, component, {"components": components, "largest": largest}
 
+    def _trees(self) -> tuple[Struct]:
+        """Struct Trees of peers/cc.cuh."""
+        return (struct(*(self._link.array(number)[1] for number in range(5)), self._own),)
+
 
 def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
     queue_of(part, part.offsets)  # memory that runs share, too
     return functools.partial(_unite_alone, part) if way == "whole" else PeerForest(part, sync).unite
+
+
+def _nodes(part: Partition) -> Struct:
+    """Struct Nodes of cc.cuh."""
+    return struct(part.num_linked, part.num_masters, part.num_proxies)
 
 
 @functools.cache

@@ -14,10 +14,13 @@ Unite = Callable[["Sync", Array, Array], tuple[int, int, Array, dict[str, int]]]
 
 
 class Cc(Protocol):
-    """Connected components: a forest of lids, in which every node leads to a lower one of its component."""
+    """Connected components: a forest of lids, in which every node leads to a root of its component."""
 
-    def link_first(self, edges: int, offsets: Array, targets: Array) -> Array:
-        """(proxies,) int32: the parents when every node is united with the targets of its first few edges."""
+    def link_first(self, part: "Partition", edges: int, offsets: Array, targets: Array) -> Array:
+        """(proxies,) int32: the parents when every node is united with the targets of its first few edges.
+
+        ``offsets`` and ``targets`` are those of ``part``, or others of its nodes.
+        """
 
     def most_frequent(self, rare: int, parents: Array) -> Array:
         """(1,) int32: the root that most nodes of a sample have, the lowest of equals.

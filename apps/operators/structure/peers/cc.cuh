@@ -5,10 +5,12 @@
 #include "cusp/apps/operators/structure/cc.cuh"
 #include "gluon/kernels/link.cuh"
 
-// What the ranks tell each other: 1 + the root there, and of all ranks, whose tree each has left out, or 0; then how many roots
-// of all ranks it has, and the most members that it knows one to have.
-enum Told { LEFT_OUT, COMPONENTS = 0, LARGEST };
-enum Sum { FOUND, MOST, STORED, SUMS };
+// What the ranks tell each other: 1 + the root there of the tree with the most nodes, and whether its edges were left out; then how
+// many roots of all ranks it has, and the most members that it knows one to have.
+enum Told { LARGE, LEFT_OUT, COMPONENTS = 0, LARGEST };
+// What a rank has found: roots, the most members of one, bytes stored elsewhere for roots and for mirrors; from SEEN on, of which
+// ranks it has seen that the large trees meet.
+enum Sum { FOUND, MOST, STORED, PUBLISHED, SEEN };
 
 // A root among those of all ranks: its local id, then its rank. In degree order hubs come first, so the parents of large trees
 // are known soon.
@@ -21,7 +23,9 @@ struct Trees {
   u64* const* parents;  // of roots, by their names
   i64* const* lowest;   // gid of a master
   u64* const* members;  // masters
-  int* const* roots;    // of mirrors: the root that their master has on its rank
+  int* const* roots;    // of mirrors: the root that their master has on its rank, if that is another than its large tree's
+  unsigned* const* inside;  // bits of mirrors: it is that
+  unsigned* own;            // the same bits of masters
 };
 
 // The roots of all ranks; for each thread one. What is stored elsewhere is counted.
@@ -42,101 +46,103 @@ struct Forest {
   }
 };
 
-// Adds what trees have to their root, wherever it is. Most trees share one, so a thread keeps its sums until it meets another.
+// Adds what trees have to their root, wherever it is. Most have the ``large`` one, of which a block adds once: atomics on one address
+// follow each other, and take longer on another GPU. Of others a thread adds when it meets the next.
 struct Tally {
-  const Trees& trees;
-  u64 rank, root = NOBODY, members = 0, stored = 0, most = 0;
-  i64 lowest = 0;
+  struct Sums {
+    u64 root, members = 0;
+    i64 lowest = NO_GID;
 
-  __device__ Tally(const Trees& trees, u64 rank) : trees(trees), rank(rank) {}
+    __device__ explicit Sums(u64 root) : root(root) {}
+    __device__ void add(i64 gid, u64 count) { lowest = min(lowest, gid), members += count; }
+  };
+  const Trees& trees;
+  u64 rank, stored = 0, most = 0;
+  Sums large, other{NOBODY};
+
+  __device__ Tally(const Trees& trees, u64 rank, u64 large) : trees(trees), rank(rank), large(large) {}
   __device__ void add(u64 to, i64 gid, u64 count) {
-    if (to != root) {
-      flush();
-      root = to, lowest = gid, members = 0;
-    }
-    lowest = min(lowest, gid), members += count;
+    if (to == large.root) return large.add(gid, count);
+    if (to != other.root) tell(other), other = Sums(to);
+    other.add(gid, count);
   }
-  // Where threads end. The whole block calls it: of those with the same root one adds the sum of all, nearly always one of a block.
+  // Where threads end. The whole block calls it.
   __device__ void end() {
-    __shared__ u64 roots[32], sums[32];
-    __shared__ i64 least[32];
-    unsigned warp = threadIdx.x / 32;
-    bool first = join();
+    __shared__ u64 members[32];
+    __shared__ i64 lowest[32];
+    tell(other);
+    u64 sum = sum_of_warp(large.members);
+    i64 least = least_of_warp(large.lowest);
+    if (lane_id() == 0) members[threadIdx.x / 32] = sum, lowest[threadIdx.x / 32] = least;
     __syncthreads();
-    if (lane_id() == 0) roots[warp] = NOBODY;
-    __syncwarp();
-    if (first) roots[warp] = root, sums[warp] = members, least[warp] = lowest, root = NOBODY;
-    flush();
-    __syncthreads();
-    if (warp > 0) return;
-    root = lane_id() < blockDim.x / 32 ? roots[lane_id()] : NOBODY;
-    if (root != NOBODY) members = sums[lane_id()], lowest = least[lane_id()];
-    join();
-    flush();
+    if (threadIdx.x >= 32) return;
+    bool warp = threadIdx.x < blockDim.x / 32;
+    large.members = sum_of_warp(warp ? members[threadIdx.x] : 0ull);
+    large.lowest = least_of_warp(warp ? lowest[threadIdx.x] : NO_GID);
+    if (threadIdx.x == 0) tell(large);
   }
 
  private:
-  // Of the lanes of a warp with the same root, one gets the sums of all. True for one of these.
-  __device__ bool join() {
-    unsigned left = __ballot_sync(FULL, root != NOBODY), leader = __ffs(left) - 1;
-    while (left) {
-      int lane = __ffs(left) - 1;
-      bool same = root == __shfl_sync(FULL, root, lane);
-      u64 all = sum_of_warp(same ? members : 0ull);
-      i64 low = least_of_warp(same ? lowest : NO_GID);
-      left &= ~__ballot_sync(FULL, same);
-      if ((int)lane_id() == lane) members = all, lowest = low;
-      else if (same) root = NOBODY;
-    }
-    return lane_id() == leader;
-  }
-
-  __device__ void flush() {
-    if (root == NOBODY) return;
-    u64 owner = root % MOST_PEERS, lid = root / MOST_PEERS, size = owner == rank ? 0 : sizeof(u64);
+  __device__ void tell(const Sums& sums) {
+    if (sums.lowest == NO_GID) return;
+    u64 owner = sums.root % MOST_PEERS, lid = sums.root / MOST_PEERS, size = owner == rank ? 0 : sizeof(u64);
     i64* place = &trees.lowest[owner][lid];
-    if (lowest < *(volatile i64*)place) atomicMin_system(place, lowest), stored += size;
-    if (members) most = max(most, members + atomicAdd_system(&trees.members[owner][lid], members)), stored += size;
+    if (sums.lowest < *(volatile i64*)place) atomicMin_system(place, sums.lowest), stored += size;
+    if (!sums.members) return;
+    most = max(most, sums.members + atomicAdd_system(&trees.members[owner][lid], sums.members)), stored += size;
   }
 };
 
-// A master that is a root becomes a tree of its own in the forest of all ranks. A mirror that is a root does not: nearly always
-// its edges were left out, so that it is alone, and has nothing to unite. Its parent is NOBODY.
-__device__ inline void plant(i64 size, int* parents, const i64* gids, i64 rank, i64 masters, const Trees& trees) {
+// A master that is a root becomes a tree of its own in the forest of all ranks. A mirror that is a root does not yet: nearly always
+// its edges were left out, so that it is alone, and has nothing to unite. Its parent is NOBODY. Masters in the large tree get
+// their bit; a word of a partner's bits that mirrors of several ranks share begins with none.
+__device__ inline void plant(Nodes nodes, int* parents, const i64* gids, int large, const Peers& peers, const Proxies& proxies,
+                             const Trees& trees) {
+  i64 rank = peers.rank;
   u64 *names = trees.parents[rank], *members = trees.members[rank];
   i64* lowest = trees.lowest[rank];
-  for_each_loaded(0, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
-    if (!live) return;
-    if (parent != lid) {
-      int root = settled_root(Lids{parents}, parent);
-      if (root != parent) parents[lid] = root;
-    } else if (lid < masters) {
-      names[lid] = name_of(parent, rank), lowest[lid] = gids[lid], members[lid] = 1;
-    } else {
-      names[lid] = NOBODY;
-    }
+  if (thread_id() <= peers.ranks) trees.inside[rank][proxies.starts[thread_id()] / 32] = 0;
+  for_each_node(nodes, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
+    int root = live ? settled_root(Lids{parents}, parent) : -1;
+    bool master = live && lid < nodes.masters;
+    if (live && root != parent) parents[lid] = root;
+    if (master && root == lid) names[lid] = name_of(root, rank), lowest[lid] = gids[lid], members[lid] = 1;
+    else if (live && root == lid) names[lid] = NOBODY;
+    else if (root >= nodes.masters) lowest[root] = NO_GID, members[root] = 0;
+    i64 first = __shfl_sync(FULL, lid, 0);
+    unsigned inside = __ballot_sync(FULL, master && root == large);
+    if (lane_id() == 0 && first < nodes.masters) trees.own[first / 32] = inside;
   });
 }
 
-// A mirror that is the root of other mirrors becomes a tree, too.
-__device__ inline void plant_mirrors(i64 size, const int* parents, i64 rank, i64 masters, const Trees& trees) {
-  for_each_loaded(masters, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int root, bool live) {
-    if (!live || root == lid || root < masters) return;
-    trees.parents[rank][root] = name_of(root, rank);
-    trees.lowest[rank][root] = NO_GID, trees.members[rank][root] = 0;
-  });
+// Mirrors learn the root of their master, most of them by a bit: few masters are in another tree than the large one.
+__device__ inline void publish_roots(const Peers& peers, const Proxies& proxies, const int* parents, int large, const Trees& trees,
+                                     u64* sums) {
+  i64 bytes = publish_bits(peers, proxies, trees.own, trees.inside);
+  u64 stored = thread_id() == 0 ? bytes : 0;
+  for (int p = 0; p < peers.ranks; p++) {
+    if (p == peers.rank) continue;
+    const int* list = proxies.lists[p];
+    int* there = trees.roots[p] + proxies.begins[p];
+    for_each_loaded(0, proxies.sizes[p], [&](i64 i) { return parents[list[i]]; },
+                    [&](i64 i, int root, bool live) { if (live && root != large) there[i] = root, stored += sizeof(int); });
+  }
+  add_up(&sums[PUBLISHED], stored);
 }
 
-// Masters are counted at their roots, which learn the lowest gid of them. Mirrors count as masters elsewhere.
-struct Master {
+// A mirror that is the root of others becomes a tree, too. Masters are counted at their roots, which learn the lowest gid of them.
+// Mirrors count as masters elsewhere.
+struct Member {
   int root;
   i64 gid;
 };
-__device__ inline void count_masters(const int* parents, const i64* gids, i64 rank, i64 masters, const Trees& trees) {
-  Tally tally(trees, rank);
-  for_each_loaded(0, masters, [&](i64 lid) { return Master{parents[lid], gids[lid]}; },
-                  [&](i64 lid, Master master, bool live) {
-    if (live && master.root != lid) tally.add(name_of(master.root, rank), master.gid, 1);
+__device__ inline void count_masters(Nodes nodes, const int* parents, const i64* gids, i64 rank, int large, const Trees& trees) {
+  Tally tally(trees, rank, name_of(large, rank));
+  for_each_node(nodes, [&](i64 lid) { return Member{parents[lid], lid < nodes.masters ? gids[lid] : NO_GID}; },
+                [&](i64 lid, Member member, bool live) {
+    if (!live || member.root == lid) return;
+    if (member.root >= nodes.masters) trees.parents[rank][member.root] = name_of(member.root, rank);
+    if (lid < nodes.masters) tally.add(name_of(member.root, rank), member.gid, 1);
   });
   tally.end();
 }
@@ -148,32 +154,41 @@ __device__ inline void unite_apart(Forest& forest, u64 one, u64 other) {
   if (parent != high && parent != low) unite(forest, parent, low);
 }
 
-// A mirror and its master are one node, so their roots are united. Nearly all mirrors share one pair of roots: a lane leaves out
-// the pair that it had before, and a block that which it met last. (Roots are words that all ask for, one after the other.) A
-// mirror that is no tree, see plant, has nothing to unite.
+// A mirror and its master are one node, so their roots are united. Nearly all mirrors are alone, see plant, or both roots are those
+// of the large trees, which are united once; a lane leaves out the pair that it had before, and a block that which it met last.
+// (Roots are words that all ask for, one after the other.)
 struct Pair {
-  u64 roots;  // of the mirror here and of its master there
+  int root, other;  // of the mirror here and of its master there
   bool alone;
 };
-__device__ inline void unite_mirrors(const int* parents, const Trees& trees, const Peers& peers, const Proxies& proxies,
-                                     Forest& forest) {
+__device__ inline void unite_mirrors(const int* parents, int large, const Trees& trees, const Peers& peers, const Proxies& proxies,
+                                     u64 (*told)[TOLD], Forest& forest, u64* sums) {
   __shared__ u64 met;
   const int* roots = trees.roots[peers.rank];
+  const unsigned* inside = trees.inside[peers.rank];
   const u64* names = trees.parents[peers.rank];
   for (int p = 0; p < peers.ranks; p++) {
     __syncthreads();
     if (threadIdx.x == 0) met = NOBODY;
     __syncthreads();
+    int large_there = (int)((told[p][LARGE] - 1) / MOST_PEERS);
     u64 held = NOBODY;
+    bool seen = false;
     for_each_loaded(proxies.starts[p], proxies.starts[p + 1], [&](i64 lid) {
       int root = parents[lid];
-      return Pair{(u64)root << 32 | (unsigned)roots[lid], root == lid && peek(&names[lid]) == NOBODY};
+      return Pair{root, get_bit(inside, (int)lid) ? large_there : roots[lid], root == lid && peek(&names[lid]) == NOBODY};
     }, [&](i64, Pair pair, bool live) {
-      if (!live || pair.alone || pair.roots == held) return;
-      held = pair.roots;
-      if (atomicExch(&met, held) == held) return;
-      unite_apart(forest, name_of((int)(held >> 32), peers.rank), name_of((int)(unsigned)held, p));
+      if (!live || pair.alone) return;
+      u64 both = (u64)pair.root << 32 | (unsigned)pair.other;
+      if (pair.root == large && pair.other == large_there) {
+        seen = true;
+      } else if (both != held) {
+        held = both;
+        if (atomicExch(&met, both) != both) unite_apart(forest, name_of(pair.root, peers.rank), name_of(pair.other, p));
+      }
     });
+    if (__syncthreads_or(seen) && threadIdx.x == 0 && !peek(&sums[SEEN + p]) && !atomicExch(&sums[SEEN + p], 1ull))
+      unite_apart(forest, name_of(large, peers.rank), told[p][LARGE] - 1);
   }
 }
 
@@ -189,35 +204,35 @@ __device__ inline u64 wrong_ranks(i64 ranks, const u64* roots) {
 }
 
 // Local roots get the root of all ranks as their parent, which gets what they have. Nothing is united any more, and nobody but
-// its own rank writes the parent of a root: one that another thread reads is up its path, old or new. Most have the tree that a
-// rank left out as their parent, whose root of all ranks a block looks up once. Roots of all ranks are counted, and the largest is
+// its own rank writes the parent of a root: one that another thread reads is up its path, old or new. Most have the large tree of
+// a rank as their parent, whose root of all ranks a block looks up once. Roots of all ranks are counted, and the largest is
 // found: whoever adds to it last knows all of its members. Returns the ranks that were wrong.
 struct Root {
   u64 parent, members;  // NOBODY: it is no root
 };
-__device__ inline u64 gather_trees(i64 size, const int* parents, const Trees& trees, const Peers& peers, u64 (*told)[TOLD],
+__device__ inline u64 gather_trees(Nodes nodes, const int* parents, const Trees& trees, const Peers& peers, u64 (*told)[TOLD],
                                    Forest& forest, u64* sums) {
-  __shared__ u64 tops[MOST_PEERS];
+  __shared__ u64 tops[MOST_PEERS], left_out[MOST_PEERS];
   if (threadIdx.x < peers.ranks) {
-    u64 large = told[threadIdx.x][LEFT_OUT];
-    tops[threadIdx.x] = large ? 1 + settled_root(forest, large - 1) : 0;
+    u64 large = told[threadIdx.x][LARGE];
+    tops[threadIdx.x] = large ? settled_root(forest, large - 1) : NOBODY;
+    left_out[threadIdx.x] = told[threadIdx.x][LEFT_OUT] ? 1 + tops[threadIdx.x] : 0;
   }
   __syncthreads();
   i64 rank = forest.rank;
   const u64 *names = trees.parents[rank], *members = trees.members[rank];
-  u64 found = 0, most = 0;
-  Tally tally(trees, rank);
-  for_each_loaded(0, size,
-                  [&](i64 lid) { return parents[lid] == lid ? Root{peek(&names[lid]), members[lid]} : Root{NOBODY, 0}; },
-                  [&](i64 lid, Root root, bool live) {
+  u64 found = thread_id() == 0 ? nodes.masters - nodes.linked : 0, most = nodes.masters > 0;
+  Tally tally(trees, rank, tops[rank]);
+  for_each_node(nodes, [&](i64 lid) { return parents[lid] == lid ? Root{peek(&names[lid]), members[lid]} : Root{NOBODY, 0}; },
+                [&](i64 lid, Root root, bool live) {
     if (!live || root.parent == NOBODY) return;
     u64 own = name_of((int)lid, rank);
     if (root.parent == own) {
       found++, most = max(most, root.members);
       return;
     }
-    bool large = told[root.parent % MOST_PEERS][LEFT_OUT] == 1 + root.parent;
-    u64 top = large ? tops[root.parent % MOST_PEERS] - 1 : settled_root(forest, root.parent);
+    bool large = told[root.parent % MOST_PEERS][LARGE] == 1 + root.parent;
+    u64 top = large ? tops[root.parent % MOST_PEERS] : settled_root(forest, root.parent);
     if (top != root.parent) *(volatile u64*)forest.place(own) = top;
     tally.add(top, trees.lowest[rank][lid], root.members);
   });
@@ -226,7 +241,7 @@ __device__ inline u64 gather_trees(i64 size, const int* parents, const Trees& tr
   if (lane_id() == 0 && most) atomicMax(&sums[MOST], most);
   add_up(&sums[FOUND], found);
   add_up(&sums[STORED], forest.stored + tally.stored);
-  return wrong_ranks(peers.ranks, tops);
+  return wrong_ranks(peers.ranks, left_out);
 }
 
 // Masters take the lowest gid of their component, from where its root is; a thread keeps the last that it got from elsewhere.
@@ -234,11 +249,11 @@ struct Named {
   u64 root;
   i64 lowest;
 };
-__device__ inline void name_masters(const int* parents, i64 rank, i64 masters, const Trees& trees, i64* component) {
+__device__ inline void name_masters(Nodes nodes, const int* parents, i64 rank, const Trees& trees, i64* component) {
   const u64* names = trees.parents[rank];
   const i64* lowest = trees.lowest[rank];
   Named held = {NOBODY, 0};
-  for_each_loaded(0, masters, [&](i64 lid) {
+  for_each_loaded(0, nodes.linked, [&](i64 lid) {
     u64 root = names[parents[lid]];
     return Named{root, root % MOST_PEERS == rank ? lowest[root / MOST_PEERS] : 0};
   }, [&](i64 lid, Named named, bool live) {
@@ -250,30 +265,33 @@ __device__ inline void name_masters(const int* parents, i64 rank, i64 masters, c
 }
 
 // Unites the trees of all ranks. ``found``, on the host, gets the ranks that were wrong; if there are none, then the components
-// of the graph and the masters in the largest, and ``component`` of masters the lowest gid of theirs.
+// of the graph and the masters in the largest, and ``component`` of masters the lowest gid of theirs. The tree that was left out is
+// taken for the one with the most nodes, or that of the first node.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-unite_ranks(Together::Given given, Trees trees, i64 size, int* parents, const i64* gids, const int* left_out, u64* sums,
+unite_ranks(Together::Given given, Trees trees, Nodes nodes, int* parents, const i64* gids, const int* left_out, u64* sums,
             i64* component, u64* found) {
   __shared__ u64 told[MOST_PEERS][TOLD];
   const Peers peers = given.peers;
   const Proxies proxies = given.proxies;
   unsigned barriers = peers.begin();
   Forest forest = {trees.parents, (u64)peers.rank, 0};
-  if (thread_id() < SUMS) sums[thread_id()] = 0;
-  plant(size, parents, gids, peers.rank, proxies.masters, trees);
-  peers.barrier(barriers, told);
-  i64 to_mirrors = publish_values(peers, proxies, parents, trees.roots);
-  plant_mirrors(size, parents, peers.rank, proxies.masters, trees);
-  count_masters(parents, gids, peers.rank, proxies.masters, trees);
-  peers.barrier(barriers, told);
-  unite_mirrors(parents, trees, peers, proxies, forest);
-  peers.barrier(barriers, told, [&](int, int k) {
-    return k == LEFT_OUT && *left_out >= 0 ? 1 + name_of(parents[*left_out], peers.rank) : 0;
-  });
-  u64 wrong = gather_trees(size, parents, trees, peers, told, forest, sums);
+  int large = nodes.linked == 0 ? -1 : settled_root(Lids{parents}, max(*left_out, 0));
+  auto tell = [&](int, int k) {
+    return k == LARGE && large >= 0 ? 1 + name_of(large, peers.rank) : (u64)(k == LEFT_OUT && *left_out >= 0);
+  };
+  if (thread_id() < SEEN + peers.ranks) sums[thread_id()] = 0;
+  plant(nodes, parents, gids, large, peers, proxies, trees);
+  peers.barrier(barriers, told, tell);
+  publish_roots(peers, proxies, parents, large, trees, sums);
+  count_masters(nodes, parents, gids, peers.rank, large, trees);
+  name_alone(nodes, gids, component);
+  peers.barrier(barriers, told, tell);
+  unite_mirrors(parents, large, trees, peers, proxies, told, forest, sums);
+  peers.barrier(barriers, told, tell);
+  u64 wrong = gather_trees(nodes, parents, trees, peers, told, forest, sums);
   peers.barrier(barriers, told, [&](int, int k) { return peek(&sums[k == COMPONENTS ? FOUND : MOST]); });
   if (thread_id() == 0) found[0] = wrong, found[1] = peers.sum(told, COMPONENTS), found[2] = peers.most(told, LARGEST);
-  if (wrong == 0) name_masters(parents, peers.rank, proxies.masters, trees, component);
+  if (wrong == 0) name_masters(nodes, parents, peers.rank, trees, component);
   peers.barrier(barriers, told);
-  peers.end(barriers, peek(&sums[STORED]), to_mirrors);
+  peers.end(barriers, peek(&sums[STORED]), peek(&sums[PUBLISHED]));
 }
