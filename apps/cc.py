@@ -72,10 +72,11 @@ def cc(part: Partition, sync: Sync, shared: Shared, former: Former | None = None
     ops, xp = backend(Cc, part.device), backend(Device, part.device).xp
     if former is not None or part.symmetric:
         edges = (part.offsets, part.targets) if former is None else _names_as_edges(part, sync, former)
-        parents = ops.link_first(part, FIRST_EDGES, *edges)
+        parents, left_out = ops.link_first(part, FIRST_EDGES, RARE, *edges)
     else:
         parents = xp.arange(part.num_proxies, dtype=np.int32)
-    left_out = ops.most_frequent(RARE, parents[: part.num_linked]) if part.symmetric else xp.full(1, -1, np.int32)
+    if not part.symmetric:
+        left_out = xp.full(1, -1, np.int32)
     unite = UNITING.run(part, sync, shared.prepared, shared)
     both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them

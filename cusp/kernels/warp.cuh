@@ -136,9 +136,8 @@ __device__ inline u64 acquire(const u64* place) {
 // Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,
 // by whole warps; lanes beyond the end are not live. A thread has several loads under way before it needs one: few blocks, or
 // stores in between, do not hide the way to memory otherwise.
-template <class Load, class Visit>
+template <int TOGETHER = 4, class Load, class Visit>
 __device__ inline void for_each_loaded(i64 begin, i64 end, Load load, Visit visit) {
-  constexpr int TOGETHER = 4;
   using Loaded = decltype(load(begin));
   for (i64 base = begin + thread_id(); base - lane_id() < end; base += TOGETHER * num_threads()) {
     Loaded loaded[TOGETHER];

@@ -6,7 +6,8 @@
 // by plain stores: whichever wins, and however old the parent that a thread reads, it is up that path.
 #include "cusp/apps/operators/frontier.cuh"
 
-// The nodes of a rank that may have edges: the first masters, and mirrors. Others, up to half of a skewed graph, are alone.
+// The nodes of a rank that may have edges: the first masters, and mirrors. Others, up to half of a skewed graph, are alone. Kernels
+// get its address: CuPy takes 5 us to copy a struct, as long as a launch.
 struct Nodes {
   i64 linked, masters, proxies;
 
@@ -15,9 +16,9 @@ struct Nodes {
 };
 
 // As for_each_loaded, by lids.
-template <class Load, class Visit>
+template <int TOGETHER = 4, class Load, class Visit>
 __device__ inline void for_each_node(Nodes nodes, Load load, Visit visit) {
-  for_each_loaded(0, nodes.count(), [&](i64 i) { return load(nodes.lid(i)); },
+  for_each_loaded<TOGETHER>(0, nodes.count(), [&](i64 i) { return load(nodes.lid(i)); },
                   [&](i64 i, auto loaded, bool live) { visit(nodes.lid(i), loaded, live); });
 }
 
@@ -70,7 +71,8 @@ __device__ inline Node settled_root(const Forest& forest, Node node) {
 
 // The parent of a node becomes the target of its first edge, if that is lower, or a mirror without edges, which stays a root: all
 // neighbours of the node are mirrors then, and low ones have many. Nodes are still alone, so no atomics are needed.
-extern "C" __global__ void link_to_first(Nodes nodes, const i64* offsets, const int* targets, int* parents) {
+extern "C" __global__ void link_to_first(const Nodes* of, const i64* offsets, const int* targets, int* parents) {
+  Nodes nodes = *of;
   for (i64 source = thread_id(); source < nodes.proxies; source += num_threads()) {
     bool alone = source >= nodes.linked && source < nodes.masters;
     i64 begin = alone ? 0 : offsets[source];
@@ -81,16 +83,19 @@ extern "C" __global__ void link_to_first(Nodes nodes, const i64* offsets, const 
 }
 
 // Paths become short: while all threads climb, each halves the path of the others.
-extern "C" __global__ void shorten(Nodes nodes, int* parents) {
+extern "C" __global__ void shorten(const Nodes* of, int* parents) {
+  Nodes nodes = *of;
   Lids lids = {parents};
   for (i64 i = thread_id(); i < nodes.count(); i += num_threads()) root_of(lids, (int)nodes.lid(i));
 }
 
-// Unites nodes with the targets of their next few edges, one thread per node. If there is a large tree, only hubs, with many more:
-// that joins what hangs on mirrors to it, so that few nodes are left to be looked at. A warp has a piece of a hub's row.
-constexpr int HUBS = 1024, OF_HUB = 4096, PIECE = 256;
-extern "C" __global__ void link_next(i64 edges, const int* large, Nodes nodes, const i64* offsets, const int* targets,
+// Unites nodes with the targets of their next few edges, one thread per node. If there is a large tree, only hubs, with many more
+// from all of their row, which may be in the order of ranks: that joins what hangs on mirrors to it, so that few nodes are left to
+// be looked at. A warp has a piece of a hub's row.
+constexpr int HUBS = 512, PIECES = 16, PIECE = 256;
+extern "C" __global__ void link_next(i64 edges, const int* large, const Nodes* of, const i64* offsets, const int* targets,
                                      int* parents) {
+  Nodes nodes = *of;
   Lids lids = {parents};
   if (*large < 0) {
     for (i64 i = thread_id(); i < nodes.count(); i += num_threads()) {
@@ -99,22 +104,28 @@ extern "C" __global__ void link_next(i64 edges, const int* large, Nodes nodes, c
     }
   } else if (nodes.masters < nodes.proxies) {
     i64 hubs = min(nodes.linked, (i64)HUBS);
-    for (i64 piece = thread_id() / 32; piece < hubs * (OF_HUB / PIECE); piece += num_threads() / 32) {
-      int hub = (int)(piece % hubs);
-      i64 begin = offsets[hub] + piece / hubs * PIECE, end = min(offsets[hub + 1], begin + PIECE);
-      for (i64 edge = begin + lane_id(); edge < end; edge += 32) unite(lids, hub, targets[edge]);
+    for (i64 piece = thread_id() / 32; piece < hubs * PIECES; piece += num_threads() / 32) {
+      i64 hub = piece % hubs, begin = offsets[hub], length = offsets[hub + 1] - begin;
+      if (length == 0) continue;
+      i64 first = (piece / hubs * length / PIECES + hub * PIECE) % length;
+      i64 end = min(first + min((length + PIECES - 1) / PIECES, (i64)PIECE), length);
+      for (i64 edge = first + lane_id(); edge < end; edge += 32) unite(lids, (int)hub, targets[begin + edge]);
     }
   }
 }
 
 // The root that most nodes of a sample have, or -1 if less than one in ``rare`` has it. One block; a thread has a node and
-// counts the others of its root. Parents may be on the way to roots.
+// counts the others of its root. Parents may be on the way to roots. If a root is known that had most, its tree has.
 constexpr int SAMPLE = 512;
 extern "C" __global__ void __launch_bounds__(SAMPLE)
-most_frequent(i64 size, i64 rare, int* parents, int* most) {
+most_frequent(i64 size, i64 rare, int* parents, const int* known, int* most) {
   __shared__ int roots[SAMPLE];
   __shared__ u64 best;
   int taken = (int)min(size, (i64)SAMPLE), own = threadIdx.x;
+  if (known && *known >= 0) {
+    if (own == 0) *most = settled_root(Lids{parents}, *known);
+    return;
+  }
   if (own < taken) roots[own] = settled_root(Lids{parents}, (int)(own * size / taken));
   if (own == 0) best = 0;
   __syncthreads();
@@ -125,14 +136,37 @@ most_frequent(i64 size, i64 rare, int* parents, int* most) {
   if (own == 0) *most = best ? (int)~(unsigned)best : -1;
 }
 
-// The nodes that are not in the tree of root *left_out, as a queue for link_queue; roots become parents. One lane per node.
-extern "C" __global__ void queue_others(const int* left_out, Nodes nodes, const i64* offsets, int* parents, Queues queues) {
-  int large = *left_out;
+// The nodes with edges that are not in the tree of root *left_out, as a queue for link_queue; roots become parents. One lane per
+// node. Those of a warp wait until there are enough for all lanes: atomics on one address follow each other.
+constexpr int WARPS = 8;
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+queue_others(const int* left_out, const Nodes* of, const i64* offsets, int* parents, Queues queues) {
+  Nodes nodes = *of;
+  __shared__ int waiting[WARPS][TILE + 32];
+  int large = *left_out, count = 0, *own = waiting[threadIdx.x / 32];
+  auto queue = [&] {
+    bool chosen[K];
+    int node[K];
+    each_k([&](int k) { chosen[k] = 32 * k + (int)lane_id() < count, node[k] = chosen[k] ? own[32 * k + lane_id()] : 0; });
+    append_all(queues.of_step(0), chosen, node, offsets);
+  };
+  if (offsets[nodes.masters] == offsets[nodes.proxies]) nodes.proxies = nodes.masters;  // no mirror has edges
   for_each_node(nodes, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
-    int root = live ? settled_root(Lids{parents}, parent) : -1;
+    int root = live ? settled_root(Lids{parents}, parent) : large;
     if (live && root != parent) parents[lid] = root;
-    append(queues.of_step(0), live && root != large, (int)lid, offsets);
+    unsigned others = __ballot_sync(FULL, root != large);
+    if (root != large) own[count + __popc(others & below_lane())] = (int)lid;
+    count += __popc(others);
+    __syncwarp();
+    if (count < TILE) return;
+    queue();
+    count -= TILE;
+    int rest = own[TILE + lane_id()];
+    __syncwarp();
+    own[lane_id()] = rest;
+    __syncwarp();
   });
+  queue();
 }
 
 // Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards. Where
@@ -223,8 +257,9 @@ struct Members {
 // Where nothing is left to unite: roots become parents, and learn of their other nodes how many there are, and the lowest gid,
 // as ``size``, the number of nodes, less it: both begin with 0. Atomics on one address follow each other, so of the large tree, if there is one, a
 // warp adds once, and of others a thread adds when it meets the next.
-extern "C" __global__ void gather_members(Nodes nodes, i64 size, const i64* gids, const int* left_out, int* parents,
+extern "C" __global__ void gather_members(const Nodes* of, i64 size, const i64* gids, const int* left_out, int* parents,
                                           VALUE* highest, int* members) {
+  Nodes nodes = *of;
   struct Member {
     int parent;
     i64 gid;
@@ -246,8 +281,9 @@ extern "C" __global__ void gather_members(Nodes nodes, i64 size, const i64* gids
 }
 
 // Then every node gets the lowest gid of its tree. Publishes how many trees there are, and the nodes of the largest.
-extern "C" __global__ void name_members(Nodes nodes, i64 size, const i64* gids, const int* parents, const VALUE* highest,
+extern "C" __global__ void name_members(const Nodes* of, i64 size, const i64* gids, const int* parents, const VALUE* highest,
                                         const int* members, i64* component, u64* sums, u64* host) {
+  Nodes nodes = *of;
   struct Named {
     int root;
     i64 gid, others;

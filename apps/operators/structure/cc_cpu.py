@@ -55,7 +55,7 @@ def unite(alone, parents, one, other):  # type: ignore[no-untyped-def]
             return low
 
 
-def link_first(part: Partition, edges: int, offsets: Any, targets: Any) -> np.ndarray:
+def link_first(part: Partition, edges: int, rare: int, offsets: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
     """The first target of a row is its lowest, as a rule, so most trees are complete after one edge of each node.
 
     If there is no large tree yet, the other edges are looked at, too. All parents are roots then.
@@ -69,7 +69,7 @@ def link_first(part: Partition, edges: int, offsets: Any, targets: Any) -> np.nd
     together(_link_next, [(0, 0)] if complete else pieces, num_threads() == 1, edges, offsets, targets, parents)
     if not complete:
         flatten(parents)
-    return parents
+    return parents, most_frequent(rare, parents)
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import queue_of, threads_for
+from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, pinned, struct, sums_of
@@ -21,19 +22,22 @@ SAMPLE = 512  # as in cc.cuh
 LARGE = 4  # as in cc_cpu.py
 
 
-def link_first(part: Partition, edges: int, offsets: Any, targets: Any) -> Any:
+def link_first(part: Partition, edges: int, rare: int, offsets: Any, targets: Any) -> tuple[Any, Any]:
     kernels, nodes, parents = _cc(np.int32), _nodes(part), cp.empty(part.num_proxies, np.int32)
     threads = threads_for(parents.size)
     kernels.link_to_first(threads, nodes, offsets, targets, parents)
     kernels.shorten(threads, nodes, parents)
-    large = most_frequent(LARGE, parents[: part.num_linked])
+    large = most_frequent(LARGE, parents, part.num_linked)
     kernels.link_next(threads, edges, large, nodes, offsets, targets, parents)
-    return parents
+    return parents, most_frequent(rare, parents, part.num_linked, large)
 
 
-def most_frequent(rare: int, parents: Any) -> Any:
+def most_frequent(rare: int, parents: Any, size: int | None = None, known: Any = None) -> Any:
+    """Of the first nodes; ``known`` is what was the root of most before some trees were united, or -1 if none was."""
     most = cp.empty(1, np.int32)
-    _cc(np.int32).most_frequent(SAMPLE, parents.size, rare, parents, most, block=SAMPLE)
+    known = np.uint64(0) if known is None else known
+    size = parents.size if size is None else size
+    _cc(np.int32).most_frequent(SAMPLE, size, rare, parents, known, most, block=SAMPLE)
     return most
 
 
@@ -129,9 +133,11 @@ def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
     return functools.partial(_unite_alone, part) if way == "whole" else PeerForest(part, sync).unite
 
 
-def _nodes(part: Partition) -> Struct:
+def _nodes(part: Partition) -> Any:
     """Struct Nodes of cc.cuh."""
-    return struct(part.num_linked, part.num_masters, part.num_proxies)
+    return kept_with(
+        part, "nodes", lambda: cp.asarray(np.array([part.num_linked, part.num_masters, part.num_proxies], np.int64))
+    )
 
 
 @functools.cache

@@ -16,10 +16,18 @@ Unite = Callable[["Sync", Array, Array], tuple[int, int, Array, dict[str, int]]]
 class Cc(Protocol):
     """Connected components: a forest of lids, in which every node leads to a root of its component."""
 
-    def link_first(self, part: "Partition", edges: int, offsets: Array, targets: Array) -> Array:
-        """(proxies,) int32: the parents when every node is united with the targets of its first few edges.
+    def link_first(
+        self, part: "Partition", edges: int, rare: int, offsets: Array, targets: Array
+    ) -> tuple[Array, Array]:
+        """Unite every node with the targets of its first few edges, in a forest where all are alone.
 
         ``offsets`` and ``targets`` are those of ``part``, or others of its nodes.
+
+        Returns
+        -------
+        parents : (proxies,) int32
+        most : (1,) int32
+            As :meth:`most_frequent`.
         """
 
     def most_frequent(self, rare: int, parents: Array) -> Array:

@@ -15,6 +15,7 @@ enum Sum { FOUND, MOST, STORED, PUBLISHED, SEEN };
 // A root among those of all ranks: its local id, then its rank. In degree order hubs come first, so the parents of large trees
 // are known soon.
 __device__ inline u64 name_of(int lid, i64 rank) { return (u64)lid * MOST_PEERS + rank; }
+constexpr int AT_ONCE = 8;  // loads of a thread: so few threads are resident that fewer do not keep the memory busy
 constexpr u64 NOBODY = ~0ull;
 constexpr i64 NO_GID = (i64)(NOBODY >> 1);
 
@@ -96,16 +97,22 @@ struct Tally {
 // A master that is a root becomes a tree of its own in the forest of all ranks. A mirror that is a root does not yet: nearly always
 // its edges were left out, so that it is alone, and has nothing to unite. Its parent is NOBODY. Masters in the large tree get
 // their bit; a word of a partner's bits that mirrors of several ranks share begins with none.
+struct Path {
+  int parent, above;
+};
 __device__ inline void plant(Nodes nodes, int* parents, const i64* gids, int large, const Peers& peers, const Proxies& proxies,
                              const Trees& trees) {
   i64 rank = peers.rank;
   u64 *names = trees.parents[rank], *members = trees.members[rank];
   i64* lowest = trees.lowest[rank];
   if (thread_id() <= peers.ranks) trees.inside[rank][proxies.starts[thread_id()] / 32] = 0;
-  for_each_node(nodes, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
-    int root = live ? settled_root(Lids{parents}, parent) : -1;
+  for_each_node<AT_ONCE>(nodes, [&](i64 lid) {
+    int parent = parents[lid];
+    return Path{parent, parents[parent]};
+  }, [&](i64 lid, Path path, bool live) {
+    int root = !live ? -1 : path.above == path.parent ? path.parent : settled_root(Lids{parents}, path.above);
     bool master = live && lid < nodes.masters;
-    if (live && root != parent) parents[lid] = root;
+    if (live && root != path.parent) parents[lid] = root;
     if (master && root == lid) names[lid] = name_of(root, rank), lowest[lid] = gids[lid], members[lid] = 1;
     else if (live && root == lid) names[lid] = NOBODY;
     else if (root >= nodes.masters) lowest[root] = NO_GID, members[root] = 0;
@@ -124,8 +131,8 @@ __device__ inline void publish_roots(const Peers& peers, const Proxies& proxies,
     if (p == peers.rank) continue;
     const int* list = proxies.lists[p];
     int* there = trees.roots[p] + proxies.begins[p];
-    for_each_loaded(0, proxies.sizes[p], [&](i64 i) { return parents[list[i]]; },
-                    [&](i64 i, int root, bool live) { if (live && root != large) there[i] = root, stored += sizeof(int); });
+    for_each_loaded<AT_ONCE>(0, proxies.sizes[p], [&](i64 i) { return parents[list[i]]; },
+                             [&](i64 i, int root, bool live) { if (live && root != large) there[i] = root, stored += sizeof(int); });
   }
   add_up(&sums[PUBLISHED], stored);
 }
@@ -138,7 +145,7 @@ struct Member {
 };
 __device__ inline void count_masters(Nodes nodes, const int* parents, const i64* gids, i64 rank, int large, const Trees& trees) {
   Tally tally(trees, rank, name_of(large, rank));
-  for_each_node(nodes, [&](i64 lid) { return Member{parents[lid], lid < nodes.masters ? gids[lid] : NO_GID}; },
+  for_each_node<AT_ONCE>(nodes, [&](i64 lid) { return Member{parents[lid], lid < nodes.masters ? gids[lid] : NO_GID}; },
                 [&](i64 lid, Member member, bool live) {
     if (!live || member.root == lid) return;
     if (member.root >= nodes.masters) trees.parents[rank][member.root] = name_of(member.root, rank);
@@ -174,7 +181,7 @@ __device__ inline void unite_mirrors(const int* parents, int large, const Trees&
     int large_there = (int)((told[p][LARGE] - 1) / MOST_PEERS);
     u64 held = NOBODY;
     bool seen = false;
-    for_each_loaded(proxies.starts[p], proxies.starts[p + 1], [&](i64 lid) {
+    for_each_loaded<AT_ONCE>(proxies.starts[p], proxies.starts[p + 1], [&](i64 lid) {
       int root = parents[lid];
       return Pair{root, get_bit(inside, (int)lid) ? large_there : roots[lid], root == lid && peek(&names[lid]) == NOBODY};
     }, [&](i64, Pair pair, bool live) {
@@ -253,7 +260,7 @@ __device__ inline void name_masters(Nodes nodes, const int* parents, i64 rank, c
   const u64* names = trees.parents[rank];
   const i64* lowest = trees.lowest[rank];
   Named held = {NOBODY, 0};
-  for_each_loaded(0, nodes.linked, [&](i64 lid) {
+  for_each_loaded<AT_ONCE>(0, nodes.linked, [&](i64 lid) {
     u64 root = names[parents[lid]];
     return Named{root, root % MOST_PEERS == rank ? lowest[root / MOST_PEERS] : 0};
   }, [&](i64 lid, Named named, bool live) {
@@ -268,9 +275,10 @@ __device__ inline void name_masters(Nodes nodes, const int* parents, i64 rank, c
 // of the graph and the masters in the largest, and ``component`` of masters the lowest gid of theirs. The tree that was left out is
 // taken for the one with the most nodes, or that of the first node.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-unite_ranks(Together::Given given, Trees trees, Nodes nodes, int* parents, const i64* gids, const int* left_out, u64* sums,
+unite_ranks(Together::Given given, Trees trees, const Nodes* of, int* parents, const i64* gids, const int* left_out, u64* sums,
             i64* component, u64* found) {
   __shared__ u64 told[MOST_PEERS][TOLD];
+  const Nodes nodes = *of;
   const Peers peers = given.peers;
   const Proxies proxies = given.proxies;
   unsigned barriers = peers.begin();
