@@ -186,17 +186,10 @@ __device__ inline void consume(Queues queues, const int* targets, Visit visit) {
 // to K nodes of each lane at a time. Words without nodes cost little. The whole warp calls it.
 template <class Visit>
 __device__ inline void visit_bits(i64 first, unsigned bits, Visit visit) {
-  for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
-    bool chosen[K];
-    int node[K];
-    each_k([&](int k) {
-      int other = left ? __ffs(left) - 1 : 0;
-      node[k] = (int)((first + other) * 32 + lane_id());
-      chosen[k] = __shfl_sync(FULL, bits, other) >> lane_id() & (left != 0);
-      left &= left - 1;
-    });
+  for_each_bit<K>(bits, [&](const bool (&chosen)[K], int (&node)[K]) {
+    each_k([&](int k) { node[k] += (int)(first * 32); });
     visit(chosen, node);
-  }
+  });
 }
 
 // The frontier's nodes as a queue. One lane per node of the bitmap; words without bits cost one load.

@@ -95,6 +95,35 @@ __device__ inline void each_k(Visit visit) {
   for (int k = 0; k < SIZE; k++) visit(k);
 }
 
+// Calls visit(chosen, places) for the set bits of a warp's words, the lanes' ``bits``: bit b of lane l has place 32 * l + b. All lanes
+// get some, up to SIZE at a time, however few bits a word has. The whole warp, of a block of at most MOST_WARPS, calls it.
+constexpr int MOST_WARPS = 16, BITS_AT_ONCE = 256;
+__device__ inline unsigned short* places_of_warp() {
+  __shared__ unsigned short places[MOST_WARPS][BITS_AT_ONCE];
+  return places[threadIdx.x / 32];
+}
+template <int SIZE, class Visit>
+__device__ inline void for_each_bit(unsigned bits, Visit visit) {
+  if (!__any_sync(FULL, bits != 0)) return;
+  int count = __popc(bits), upto = scan_of_warp(count), at = upto - count, total = __shfl_sync(FULL, upto, 31);
+  unsigned short* places = places_of_warp();
+  for (int first = 0; first < total; first += BITS_AT_ONCE) {
+    int last = min(total, first + BITS_AT_ONCE);
+    for (; bits && at < last; bits &= bits - 1) places[at++ - first] = (unsigned short)(32 * lane_id() + __ffs(bits) - 1);
+    __syncwarp();
+    for (int base = first; base < last; base += 32 * SIZE) {
+      bool chosen[SIZE];
+      int place[SIZE];
+      each_k<SIZE>([&](int k) {
+        int i = base + 32 * k + (int)lane_id();
+        chosen[k] = i < last, place[k] = chosen[k] ? places[i - first] : 0;
+      });
+      visit(chosen, place);
+    }
+    __syncwarp();
+  }
+}
+
 // Every lane takes consecutive places of what ``counter`` counts, one for each of its SIZE things that is chosen, and calls
 // take(place, k) for it. One atomic does for a warp, all of which calls this.
 template <int SIZE, class Take>

@@ -193,9 +193,9 @@ __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u
   }
 }
 
-// Takes the bits of mirrors: clears them, and calls visit(mirror, whether its bit was set) for 32 mirrors at a time. A lane
-// looks at a word, so words without bits cost little. The grid calls it.
-template <class Visit>
+// Takes the bits of mirrors: clears them, and calls visit(chosen, mirrors) for those that were set, up to SIZE of each lane at a
+// time. A lane looks at a word, so words without bits cost little. The grid calls it.
+template <int SIZE, class Visit>
 __device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, unsigned* bits, Visit visit) {
   i64 masters = proxies.masters, last = (proxies.starts[peers.ranks] + 31) / 32;
   for (i64 base = masters / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
@@ -203,9 +203,9 @@ __device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, 
     unsigned own = word < last ? bits[word] : 0;
     if (word * 32 < masters) own &= ~0u << (masters & 31);
     if (own) bits[word] &= ~own;
-    for (unsigned left = __ballot_sync(FULL, own != 0); left; left &= left - 1) {
-      int at = __ffs(left) - 1;
-      visit((int)((base + at) * 32 + lane_id()), (bool)(__shfl_sync(FULL, own, at) >> lane_id() & 1));
-    }
+    for_each_bit<SIZE>(own, [&](const bool (&chosen)[SIZE], int (&mirror)[SIZE]) {
+      each_k<SIZE>([&](int k) { mirror[k] += (int)(base * 32); });
+      visit(chosen, mirror);
+    });
   }
 }

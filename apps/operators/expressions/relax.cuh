@@ -118,8 +118,7 @@ __device__ inline void append_pending(const Operator& op, const Nodes& nodes, Qu
     for (int k = 0; k < K; k++) {
       near[k] = chosen[k] && key_of(op, node[k], value[k]) <= last;
       if (near[k] && nodes.relaxed_at) nodes.relaxed_at[node[k]] = value[k];
-      unsigned taken = __ballot_sync(FULL, near[k]);
-      if (lane_id() == 0 && taken) nodes.pending[node[k] / 32] &= ~taken;
+      if (near[k]) clear_bit(nodes.pending, node[k]);
     }
     append_all(out, near, node, nodes.offsets);
   });

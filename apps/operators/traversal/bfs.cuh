@@ -79,7 +79,7 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 template <class Found>
 __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
                                   unsigned* next, Found found) {
-  constexpr int TOGETHER = 4, MOST_WARPS = 16;
+  constexpr int TOGETHER = 4;
   __shared__ unsigned char missed[MOST_WARPS][32 * TOGETHER];  // places in the warp's words
   __shared__ unsigned late[MOST_WARPS][TOGETHER];              // what is found for them
   int warp = threadIdx.x / 32;
@@ -505,12 +505,10 @@ __device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned
   for (;;) {
     u64 best = lower_hops(frontier, out, step, graph, limit, ranks.proxies.masters, hops, unsent, stamps);
     queues.barrier();
-    take_mirrors(ranks.peers, ranks.proxies, unsent, [&](int lid, bool lowered) {
-      bool chosen[1] = {lowered};
-      int mirror[1] = {lid};
-      ranks.tell_master(chosen, mirror, [&](int to, i64 at, int) {
-        ranks.template values_for<int>(to)[at] = hops[lid];
-        best = max(best, FAR_AHEAD - (u64)hops[lid]);
+    take_mirrors<K>(ranks.peers, ranks.proxies, unsent, [&](const bool (&lowered)[K], const int (&mirror)[K]) {
+      ranks.tell_master(lowered, mirror, [&](int to, i64 at, int k) {
+        ranks.template values_for<int>(to)[at] = hops[mirror[k]];
+        best = max(best, FAR_AHEAD - (u64)hops[mirror[k]]);
       });
     });
     best = largest_of_warp(best);

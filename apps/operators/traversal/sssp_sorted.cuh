@@ -119,22 +119,17 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
     unsigned bits = left_rows > 0 ? fallen[place] : 0;
     if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
     if (bits) fallen[place] &= ~bits;
-    for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
-      int lid[K];
+    for_each_bit<K>(bits, [&](const bool (&fell)[K], int (&lid)[K]) {
+      VALUE value[K];
       i64 begin[K], end[K];
-#pragma unroll
-      for (int k = 0; k < K; k++, left &= left - 1) {
-        int word = left ? __ffs(left) - 1 : 0;
-        bool fell = __shfl_sync(FULL, bits, word) >> lane_id() & (left != 0);
-        lid[k] = (int)((base + word * warps) * 32 + lane_id()), begin[k] = end[k] = 0;
-        if (!fell) continue;
-        VALUE value = values[lid[k]];
-        begin[k] = rows.offsets[lid[k]], end[k] = rows.offsets[lid[k] + 1];
-        if (limit < far) end[k] = first_from(rows.weights, begin[k], end[k], limit - value);
-        if (relaxed_at) relaxed_at[lid[k]] = value;
-      }
+      each_k([&](int k) { lid[k] = (int)((base + lid[k] / 32 * warps) * 32 + lid[k] % 32); });
+      each_k([&](int k) { value[k] = fell[k] ? values[lid[k]] : far; });
+      each_k([&](int k) { begin[k] = end[k] = 0; });
+      each_k([&](int k) { if (fell[k]) begin[k] = rows.offsets[lid[k]], end[k] = rows.offsets[lid[k] + 1]; });
+      each_k([&](int k) { if (fell[k] && relaxed_at) relaxed_at[lid[k]] = value[k]; });
+      if (limit < far) each_k([&](int k) { end[k] = first_from(rows.weights, begin[k], end[k], limit - value[k]); });
       append_all(out, lid, begin, end);
-    }
+    });
   }
 }
 
@@ -142,10 +137,8 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
 // or sent anything.
 __device__ inline bool exchange_fallen(Together& ranks, Queues queues, bool busy, VALUE* values, unsigned* fallen) {
   auto value = [&](int k) { return (u64)(k == 0 && busy); };
-  take_mirrors(ranks.peers, ranks.proxies, fallen, [&](int lid, bool fell) {
-    bool chosen[1] = {fell};
-    int mirror[1] = {lid};
-    ranks.tell_master(chosen, mirror, [&](int to, i64 at, int) { ranks.values_for<VALUE>(to)[at] = values[lid]; });
+  take_mirrors<K>(ranks.peers, ranks.proxies, fallen, [&](const bool (&fell)[K], const int (&mirror)[K]) {
+    ranks.tell_master(fell, mirror, [&](int to, i64 at, int k) { ranks.values_for<VALUE>(to)[at] = values[mirror[k]]; });
   });
   ranks.meet(value);
   if (ranks.sum(0, value) + ranks.news == 0) return false;
@@ -177,13 +170,22 @@ __device__ inline void relax_all(Ranks& ranks, Queues queues, unsigned& step, VA
   }
 }
 
-// Appends rows with those of their edges that find(lid, begin, end) names, if it does. A thread has a row at a time.
+// Appends the rows of nodes below ``high`` with those of their edges that find(lid, value, begin, end) names. A thread has K rows
+// at a time: most are not looked at.
 template <class Find>
-__device__ inline void append_rows(Queue out, SortedRows rows, Find find) {
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    if (lid < rows.size) find(lid, begin, end);
-    append_block(out, (int)lid, begin, end);
+__device__ inline void append_rows(Queue out, VALUE high, VALUE far, SortedRows rows, const VALUE* values, Find find) {
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += K * num_threads()) {
+    VALUE value[K];
+    bool any = false;
+    auto row = [&](int k) { return base + k * num_threads() + threadIdx.x; };
+    each_k([&](int k) { value[k] = row(k) < rows.size ? values[row(k)] : far; });
+    each_k([&](int k) { any |= value[k] < high; });
+    if (!__syncthreads_or(any)) continue;
+    each_k([&](int k) {
+      i64 begin = 0, end = 0;
+      if (value[k] < high) find(row(k), value[k], begin, end);
+      append_block(out, (int)row(k), begin, end);
+    });
   }
 }
 
@@ -191,9 +193,7 @@ __device__ inline void append_rows(Queue out, SortedRows rows, Find find) {
 // ``low`` on that any of them leads to or, if it is the source, has; ``far`` if there is none.
 __device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values) {
   VALUE next = far;
-  append_rows(out, rows, [&](i64 lid, i64& begin, i64& end) {
-    VALUE value = values[lid];
-    if (!(value < high)) return;
+  append_rows(out, high, far, rows, values, [&](i64 lid, VALUE value, i64& begin, i64& end) {
     i64 row_end = rows.offsets[lid + 1];
     begin = rows.offsets[lid];
     if (value < low) {
@@ -209,9 +209,9 @@ __device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE f
 }
 
 // Appends every node below ``limit`` with all its edges.
-__device__ inline void append_below(Queue out, VALUE limit, SortedRows rows, const VALUE* values) {
-  append_rows(out, rows, [&](i64 lid, i64& begin, i64& end) {
-    if (values[lid] < limit) begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+__device__ inline void append_below(Queue out, VALUE limit, VALUE far, SortedRows rows, const VALUE* values) {
+  append_rows(out, limit, far, rows, values, [&](i64 lid, VALUE, i64& begin, i64& end) {
+    begin = rows.offsets[lid], end = rows.offsets[lid + 1];
   });
 }
 
@@ -348,7 +348,7 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
   }
   if (thread_id() == 0) *rounds = buckets;
   if (nearest > 0 && low < far) {
-    append_below(queues.next(step), nearest, rows, values);
+    append_below(queues.next(step), nearest, far, rows, values);
     queues.barrier();
     relax(queues.rows(step, queues.total(step)), far, rows, values, fallen, nullptr);
     queues.barrier();

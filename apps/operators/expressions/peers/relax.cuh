@@ -85,11 +85,9 @@ struct ManyRanks {
   // Sends what changed: mirrors to their masters and, where mirrors have out-edges, masters to their mirrors.
   __device__ void send(const Nodes& nodes, unsigned* changed) const {
     u64 *sent = mail.state->sent, to_mirrors = 0;
-    take_mirrors(peers, proxies, changed, [&](int lid, bool own) {
-      bool chosen[1] = {own};
-      int mirror[1] = {lid};
-      give_places(peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int) {
-        write(nodes, to, at, ties.at_master[lid - proxies.masters], lid);
+    take_mirrors<K>(peers, proxies, changed, [&](const bool (&chosen)[K], const int (&mirror)[K]) {
+      give_places(peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int k) {
+        write(nodes, to, at, ties.at_master[mirror[k] - proxies.masters], mirror[k]);
       });
     });
     if (!ties.mirrors_push) return;
