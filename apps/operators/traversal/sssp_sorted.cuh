@@ -254,20 +254,29 @@ __device__ inline VALUE best_offer(bool looking, i64 edge, i64 end, VALUE value,
 }
 
 // Nodes that are not below ``low`` look through their own rows. Returns how many of them this warp found a shorter path for,
-// in its first lane; theirs become the bits of ``fallen``. A warp has whole words of those.
+// in its first lane; theirs become the bits of ``fallen``. A warp has whole words of those; the begins of several are under way.
 __device__ inline u64 pull(VALUE low, VALUE nearest, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen) {
+  constexpr int WORDS = 2;
   u64 count = 0;
-  for (i64 base = thread_id() / 32 * 32; base < rows.size; base += num_threads()) {
-    i64 lid = base + lane_id();
-    VALUE value = lid < rows.size ? values[lid] : 0;
-    bool looking = lid < rows.size && !(value < low);
-    if (!__any_sync(FULL, looking)) continue;
-    i64 begin = looking ? rows.offsets[lid] : 0, end = looking ? rows.offsets[lid + 1] : 0;
-    VALUE best = best_offer(looking, begin, end, value, nearest, far, rows, values);
-    bool shorter = looking && best < value;
-    if (shorter) values[lid] = best;
-    unsigned bits = __ballot_sync(FULL, shorter);
-    if (lane_id() == 0) fallen[base / 32] = bits, count += __popc(bits);
+  for (i64 base = thread_id() / 32; base * 32 < rows.size; base += WORDS * num_threads() / 32) {
+    VALUE value[WORDS];
+    bool looking[WORDS];
+    i64 begin[WORDS], end[WORDS];
+    auto word = [&](int k) { return base + k * num_threads() / 32; };
+    auto row = [&](int k) { return word(k) * 32 + lane_id(); };
+    each_k<WORDS>([&](int k) { value[k] = row(k) < rows.size ? values[row(k)] : 0; });
+    each_k<WORDS>([&](int k) { looking[k] = row(k) < rows.size && !(value[k] < low); });
+    each_k<WORDS>([&](int k) {
+      begin[k] = looking[k] ? rows.offsets[row(k)] : 0, end[k] = looking[k] ? rows.offsets[row(k) + 1] : 0;
+    });
+    each_k<WORDS>([&](int k) {
+      if (!__any_sync(FULL, looking[k])) return;
+      VALUE best = best_offer(looking[k], begin[k], end[k], value[k], nearest, far, rows, values);
+      bool shorter = looking[k] && best < value[k];
+      if (shorter) values[row(k)] = best;
+      unsigned bits = __ballot_sync(FULL, shorter);
+      if (lane_id() == 0) fallen[word(k)] = bits, count += __popc(bits);
+    });
   }
   return count;
 }

@@ -21,10 +21,10 @@ constexpr i64 NO_GID = (i64)(NOBODY >> 1);
 
 // The arrays of each rank in the memory of the peers. Entries of lids that are no roots are not used.
 struct Trees {
-  u64* const* parents;  // of roots, by their names
-  i64* const* lowest;   // gid of a master
-  u64* const* members;  // masters
-  int* const* roots;    // of mirrors: the root that their master has on its rank, if that is another than its large tree's
+  u64* const* parents;      // of roots, by their names
+  i64* const* lowest;       // gid of a master
+  u64* const* members;      // masters
+  int* const* roots;        // of mirrors: the root that their master has on its rank, if that is another than its large tree's
   unsigned* const* inside;  // bits of mirrors: it is that
   unsigned* own;            // the same bits of masters
 };
