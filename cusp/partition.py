@@ -7,7 +7,7 @@ import numpy as np
 
 from cusp.errors import OptionError
 from cusp.input.checksum import as_bits
-from cusp.kernels.arrays import add_up, filled_rows, mapped, total
+from cusp.kernels.arrays import add_up, filled_rows, mapped
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
 from cusp.runtime.devices import backend, move
@@ -133,14 +133,12 @@ class Partition:
         return self.targets.size
 
     @functools.cached_property
-    def num_senders(self) -> int:
-        """How many masters have out-edges in the graph: the first ones."""
-        return int(total(self.degrees > 0))
-
-    @property
     def num_linked(self) -> int:
-        """Masters from here on have neither edges nor mirrors, as far as is known without looking at edges."""
-        return self.num_senders if self.symmetric else self.num_masters
+        """Masters from here on have neither edges nor mirrors, as far as degrees tell, where they are known."""
+        if not self.symmetric or self.degrees.size < self.num_masters:
+            return self.num_masters
+        (linked,) = (self.degrees > 0).nonzero()  # in a graph made symmetric, others may be among them
+        return int(linked[-1]) + 1 if linked.size else 0
 
     @property
     def has_out(self) -> np.ndarray:

@@ -10,6 +10,7 @@ from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.apps.shared.neighbour_sums import Neighbours, Sums, in_neighbours, out_neighbours
 from cusp.errors import OptionError, together
+from cusp.kernels.arrays import total
 from cusp.program.cli import between, positive
 from cusp.runtime.devices import backend, move, xp_of
 
@@ -54,7 +55,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
         On every rank: no such node; weights that cannot be shares.
     """
     teleport = part.storage.aside(starts_at(part, sync, starting))
-    senders = part.num_senders
+    senders = total(part.degrees > 0)
     if not pull:
         return Walk(teleport, None, part.degrees[:senders], part.degrees[:0])
     if weighted:

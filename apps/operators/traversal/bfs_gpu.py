@@ -97,7 +97,7 @@ def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
     nodes, shift = rows, 0
     if not link.alone:
         require_countable(part.num_masters, 0)
-        (nodes,) = sync.total(part.num_senders)
+        (nodes,) = sync.total(total(part.degrees > 0))
         shift = max(0, part.num_edges.bit_length() - EDGE_BITS)
     ends = in_edges or (part.offsets, part.targets)
     graph = struct(part.num_proxies, part.offsets, part.targets, rows, *ends, first, part.gids, part.degrees, shift)
