@@ -188,6 +188,9 @@ def test_plans(monkeypatch, tmp_path, capsys):
         assert "4.00 (4.00 to 4.00), 300% off" in line
         assert line.split()[-1] == ("5.00" if predicted[number, "oec"] <= predicted[number, "cvc"] else "1.00")
     assert [row["hosts"] for row in read_rows(tmp_path / "plans.jsonl")] == [2, 4]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows if row["app"] != "partition"))
+    run(monkeypatch, "plans", graph, "--runs", run_on_two, "--measured", file, "--rows", tmp_path / "plans.jsonl")
+    assert [row["memory"] is None for row in read_rows(tmp_path / "plans.jsonl")] == [False, False, True, True]
     with pytest.raises(SystemExit, match="no rows of such runs of kron8 with --each 3"):
         run(monkeypatch, "plans", graph, "--runs", run_on_two, "--measured", file, "--each", "3")
 

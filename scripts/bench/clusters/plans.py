@@ -82,13 +82,13 @@ def compared(options: argparse.Namespace, path: Path, link: str, measured: list[
     for number, plan in planned(options, path, link, first, hosts, policies).items():
         took = {policy: rows[number, policy, app]["ms"] for policy in plan}
         best = min(plan.values(), key=itemgetter("predicted_ms"))["policy"]
-        part = rows[number, policies[0], "partition"]
+        row, part = rows[number, own, app], rows.get((number, policies[0], "partition"))
+        memory = part["peak_mb"] * options.each / plan[policies[0]]["host_mb"] if part and app in WEIGHTED else None
         yield {
             "graph": options.graph.stem, "app": app, "policy": own, "run_on": first["ranks"], "link": link,
             "hosts": number, "each": options.each, "transport": options.transport, "threads": first["threads"],
-            "commit": part["commit"], "measured_on": part["hardware"], "time": took[own] / plan[own]["predicted_ms"],
-            "bytes": rows[number, own, app]["network_mb"] / plan[own]["sent_mb"] if options.each == 1 else None,
-            "memory": part["peak_mb"] * options.each / plan[policies[0]]["host_mb"] if app in WEIGHTED else None,
+            "commit": row["commit"], "measured_on": row["hardware"], "time": took[own] / plan[own]["predicted_ms"],
+            "bytes": row["network_mb"] / plan[own]["sent_mb"] if options.each == 1 else None, "memory": memory,
             "with_best": took[best] / min(took.values()),
         }  # fmt: skip
 
