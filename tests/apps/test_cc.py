@@ -170,6 +170,20 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
 
 
 @pytest.mark.mpi
+def test_large_trees_are_told_by_bits(comm, shared_tmp):
+    """Where all masters are in the large tree of their rank, peers get the words that have bits of their mirrors."""
+    graph = graphs.both_ways(graphs.make(150, [(u, v) for v in range(150) for u in range(v)]))
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, symmetric=True), "oec", comm, weights=False)
+    sync = parts.make_sync(part)
+    answer = cc(part, sync, prepare(part, sync)).on_host()
+    assert answer.figures == {"components": 1, "largest": 150} and not answer.labels["component"].any()
+    if sync.peers is not None:
+        others = [starts[part.rank : part.rank + 2] for starts in comm.allgather(part.mirror_starts)]
+        words = sum(-(-end // 32) - begin // 32 for begin, end in others if begin < end)
+        assert sync.bytes_sent("broadcast") == 4 * words
+
+
+@pytest.mark.mpi
 def test_one_sync_for_many_runs(comm, shared_tmp):
     """Nothing of one run is left for the next; on one rank there are no rounds."""
     graph = graphs.HARD["random_symmetric"]()

@@ -19,7 +19,7 @@ struct Nodes {
 template <int TOGETHER = 4, class Load, class Visit>
 __device__ inline void for_each_node(Nodes nodes, Load load, Visit visit) {
   for_each_loaded<TOGETHER>(0, nodes.count(), [&](i64 i) { return load(nodes.lid(i)); },
-                  [&](i64 i, auto loaded, bool live) { visit(nodes.lid(i), loaded, live); });
+                            [&](i64 i, auto loaded, bool live) { visit(nodes.lid(i), loaded, live); });
 }
 
 // The component of a node that is alone.
@@ -255,8 +255,8 @@ struct Members {
 };
 
 // Where nothing is left to unite: roots become parents, and learn of their other nodes how many there are, and the lowest gid,
-// as ``size``, the number of nodes, less it: both begin with 0. Atomics on one address follow each other, so of the large tree, if there is one, a
-// warp adds once, and of others a thread adds when it meets the next.
+// as ``size``, the number of nodes, less it: both begin with 0. Atomics on one address follow each other, so of the large tree,
+// if there is one, a warp adds once, and of others a thread adds when it meets the next.
 extern "C" __global__ void gather_members(const Nodes* of, i64 size, const i64* gids, const int* left_out, int* parents,
                                           VALUE* highest, int* members) {
   Nodes nodes = *of;
