@@ -19,7 +19,7 @@ from cusp.apps.shared.graphs.oriented import Shares, orient, pairs_among, return
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
 from cusp.kernels.arrays import mapped
-from cusp.runtime.devices import backend, xp_of
+from cusp.runtime.devices import backend, urgent, xp_of
 
 
 def prepare(part: Partition, sync: Sync) -> Shares:
@@ -54,10 +54,12 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Share
     counts = xp.zeros(shares.begins.size if per_node else 0, np.int64)
     rows = (shares.begins, shares.ends, shares.targets)
     rest = (shares.in_begins, shares.in_ends, shares.sources, *rows, counts)
-    count, rounds = ops.count_triangles(*rows, *rest), 1
-    for others in rows_of_others(shares, comm):
-        count += ops.count_triangles(*others, *rest)
-        rounds += 1
+    counting, count, rounds = ops.count_triangles(*rows, *rest), 0, 1
+    with urgent(part.device):  # rows come while those before them are counted
+        for others in rows_of_others(shares, comm):
+            later = ops.count_triangles(*others, *rest)
+            count, counting, rounds = count + counting(), later, rounds + 1
+    count += counting()
     triangles, paths = sync.total(count, shares.paths)
     figures = {"triangles": triangles, "transitivity": 3 * triangles / paths if paths else 0.0}
     if not per_node:

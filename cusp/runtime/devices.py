@@ -10,6 +10,7 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeVar
@@ -97,6 +98,11 @@ def _watched(name: str, device: str) -> Any:
 def finisher(device: str) -> Callable[[], object] | None:
     """What waits until a device has done all that it was asked for; None if a call returns when that is so."""
     return None if device == "cpu" else lambda: xp_of(device).cuda.get_current_stream().synchronize()
+
+
+def urgent(device: str) -> AbstractContextManager[None]:
+    """What a GPU is asked for in this block goes before kernels that run beside it; a CPU does one after the other."""
+    return nullcontext() if device == "cpu" else importlib.import_module("cusp.kernels.cuda").urgent()
 
 
 @cache

@@ -47,7 +47,7 @@ def check(part, comm, graph) -> None:
 @pytest.mark.parametrize("policy", ["oec", "mixed"])
 def test_hard_graphs(comm, shared_tmp, monkeypatch, policy):
     """Directed graphs; rows of others come in many rounds."""
-    monkeypatch.setattr(oriented.rows_of_others, "__defaults__", (8,))
+    monkeypatch.setattr(backend(Triangles, parts.DEVICE), "ROWS_AT_ONCE", 8)
     for name in graphs.HARD:
         graph = graphs.HARD[name]()
         path = graphs.write(shared_tmp / "g.h5", graph)
@@ -71,19 +71,21 @@ def test_larger_graph(comm, shared_tmp, monkeypatch, order):
 
 
 @pytest.mark.mpi(min_size=2)
-def test_rows_of_others_ascend(comm, shared_tmp):
-    """Also those that are too long for a warp."""
+def test_rows_of_others_ascend(comm, shared_tmp, monkeypatch):
+    """Also those that are too long for a warp. They come in several rounds."""
+    monkeypatch.setattr(backend(Triangles, parts.DEVICE), "ROWS_AT_ONCE", 20_000)
     graph = graphs.make(500, [(u, v) for u in range(500) for v in range(500) if u != v])
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
     part = parts.partition_graph(path, parts.policy_of("oec"), comm, weights=False)
     whole = as_undirected(part, comm)
     shares = oriented.share_out(whole, oriented.place_by_degree(whole, parts.make_sync(part)), comm)
-    longest = 0
+    longest = rounds = 0
     for begins, ends, entries in oriented.rows_of_others(shares, comm):
         rows = [entries[begin:end] for begin, end in zip(begins.tolist(), ends.tolist())]
         assert all((np.diff(to_host(row)) > 0).all() for row in rows)
-        longest = max(longest, *(row.size for row in rows))
+        longest, rounds = max(longest, *(row.size for row in rows)), rounds + 1
     assert longest > 400
+    assert rounds > 1
 
 
 @pytest.mark.mpi

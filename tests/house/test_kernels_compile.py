@@ -133,7 +133,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
         )
     ],
     "cusp/apps/operators/triangles/triangles.cuh": [
-        {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
+        {"PLACE": place, "WORDS": "4096", "USERS": "256", "DRAWS": "16"} for place in ("unsigned", "unsigned long long")
     ],
     "cusp/apps/operators/triangles/truss.cuh": [{"PLACE": place} for place in ("unsigned", "unsigned long long")],
     "cusp/apps/operators/traversal/sssp_sorted.cuh": [

@@ -1,5 +1,7 @@
 """Triangles, counted on the CPU: see interfaces.py."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cusp.kernels.arrays import add_rows, listed, mapped, offsets_of, take, total
@@ -18,7 +20,7 @@ HUBS = 1 << 13  # at most: their bits take 4 MB, and so stay in a cache
 def count_triangles(
     row_begins: np.ndarray, row_ends: np.ndarray, rows: np.ndarray, in_begins: np.ndarray, in_ends: np.ndarray,
     sources: np.ndarray, begins: np.ndarray, ends: np.ndarray, targets: np.ndarray, counts: np.ndarray,
-) -> int:  # fmt: skip
+) -> Callable[[], int]:  # fmt: skip
     """Of a u whose row is short, nodes are searched for in the rows of its v.
 
     For the others, rows of hubs, whose numbers are low, become bits (as in LOTUS, by Koohi Esfahani, Kilpatrick and
@@ -40,7 +42,7 @@ def count_triangles(
     pieces, marks = [(begin + a, begin + b) for a, b in pieces], np.zeros((lent.size, begins.size), np.uint8)
     together(_count_by_marks, pieces, *unsigned(in_begins, in_ends, sources), *edges, marks, *found)
     add_rows(own, counts)
-    return int(triangles[0])
+    return lambda: int(triangles[0])
 
 
 @njit(cache=True, nogil=True, inline="always")

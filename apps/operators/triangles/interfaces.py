@@ -1,5 +1,6 @@
 """What algorithms on triangles need from every device."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from cusp.runtime.devices import Array
@@ -53,8 +54,10 @@ class Triangles(Protocol):
     def count_triangles(
         self, row_begins: Array, row_ends: Array, rows: Array, in_begins: Array, in_ends: Array, sources: Array,
         begins: Array, ends: Array, targets: Array, counts: Array,
-    ) -> int:  # fmt: skip
-        """Triangles u > v > w: for each u -> v, how many w < v of u's row are in v's row.
+    ) -> Callable[[], int]:  # fmt: skip
+        """Start to count triangles u > v > w: for each u -> v, how many w < v of u's row are in v's row.
+
+        What is returned waits for their number. A GPU goes on counting until then, beside what is done ``urgent``.
 
         Row v is ``rows[row_begins[v] : row_ends[v]]``, row u ``targets[begins[u] : ends[u]]``, and the u of v are
         ``sources[in_begins[v] : in_ends[v]]``; all ascend, and the rows name lower nodes. If ``counts`` is not empty,

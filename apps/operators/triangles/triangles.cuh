@@ -1,5 +1,5 @@
 // Triangles: see interfaces.py. PLACE, the type of places, is unsigned or unsigned long long. WORDS is the size of the marks
-// of a block.
+// of a block, USERS and DRAWS are what it does.
 #include "cusp/kernels/walk.cuh"
 
 // First of the entries begin to end - 1 of an ascending list that is not below ``value``, or end.
@@ -88,9 +88,10 @@ extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* be
 // its w < v are marked. Marks are bits in shared memory for the nodes of highest degree, which have the lowest numbers and
 // are nearly all that is looked up; others are searched for at the end of v's row by bisection.
 //
-// An item of work is a v with up to USERS of its u. Item n belongs to marked[i] where items[i] <= n < items[i + 1]. Blocks
-// draw items until none is left, those of the highest degree first. sums: items drawn, triangles.
-constexpr int MARKED = 32 * WORDS, USERS = 256;
+// An item of work is a v with up to USERS of its u. Item n belongs to marked[i] where items[i] <= n < items[i + 1]. A block
+// draws DRAWS items, those of the highest degree first, and ends, so that what is urgent may begin. sums: items drawn,
+// triangles.
+constexpr int MARKED = 32 * WORDS;
 
 extern "C" __global__ void __launch_bounds__(256)
 count_triangles(const i64* marked, const i64* items, i64 size, const i64* row_begins, const i64* row_ends,
@@ -100,7 +101,7 @@ count_triangles(const i64* marked, const i64* items, i64 size, const i64* row_be
   __shared__ i64 item, slot;
   for (int word = threadIdx.x; word < WORDS; word += blockDim.x) marks[word] = 0;
   i64 total = 0;
-  for (;;) {
+  for (int draw = 0; draw < DRAWS; draw++) {
     __syncthreads();
     if (threadIdx.x < 32) {
       i64 drawn = 0;

@@ -1,5 +1,6 @@
 """Triangles on the GPU: see interfaces.py; the kernels are in triangles.cuh."""
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy as cp
@@ -7,12 +8,13 @@ import numpy as np
 
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, runs_of_rows, sizes_of
-from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.kernels.cuda import BLOCK, beside, c_type, load, many_threads
 
 KERNELS = "cusp/apps/operators/triangles/triangles.cuh"
 ROWS_AT_ONCE = 1 << 27  # 3 GB while they are numbered
 ROW_BLOCK = 128  # threads that orient a row; a single warp keeps the order
 USERS = 256  # rows that a block looks at for one that it has marked
+DRAWS = 16  # rows that a block marks, until it makes place for what is urgent
 AT_ONCE = 1 << 26  # entries that are searched for
 WORDS = 4096  # of marks: 16 KiB of shared memory, so that 8 blocks fit onto a multiprocessor
 
@@ -45,17 +47,22 @@ def orient(rows: Any, begins: Any, ends: Any, targets: Any, places: Any, in_orde
 def count_triangles(
     row_begins: Any, row_ends: Any, rows: Any, in_begins: Any, in_ends: Any, sources: Any, begins: Any, ends: Any,
     targets: Any, counts: Any,
-) -> int:  # fmt: skip
+) -> Callable[[], int]:  # fmt: skip
     users = in_ends - in_begins
     marked = cp.flatnonzero((users > 0) & (row_ends > row_begins))
     items = cp.zeros(marked.size + 1, np.int64)  # of work: a row to mark with some of its users
     cp.cumsum((users[marked] + (USERS - 1)) // USERS, out=items[1:])
-    sums = cp.zeros(2, np.uint64)
-    _kernels(np.uint32).count_triangles(
-        many_threads(), marked, items, marked.size, row_begins, row_ends, rows, in_begins, in_ends, sources, begins,
-        ends, targets, int(counts.size > 0), counts, sums,
+    most, sums = marked.size + sources.size // USERS, cp.zeros(2, np.uint64)  # of items
+    wait = beside(
+        _kernels(np.uint32).count_triangles, BLOCK * -(-most // DRAWS), marked, items, marked.size, row_begins,
+        row_ends, rows, in_begins, in_ends, sources, begins, ends, targets, int(counts.size > 0), counts, sums,
     )  # fmt: skip
-    return int(sums[1])
+
+    def count() -> int:
+        wait()
+        return int(sums[1])
+
+    return count
 
 
 def count_common(offsets: Any, targets: Any, highs: Any, lows: Any, begins: Any, entries: Any) -> Any:
@@ -73,4 +80,4 @@ def count_common(offsets: Any, targets: Any, highs: Any, lows: Any, begins: Any,
 
 
 def _kernels(place: Any) -> Any:
-    return load(KERNELS, PLACE=c_type(place), WORDS=str(WORDS))
+    return load(KERNELS, PLACE=c_type(place), WORDS=str(WORDS), USERS=str(USERS), DRAWS=str(DRAWS))
