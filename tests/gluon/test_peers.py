@@ -9,6 +9,7 @@ from spawn import mpirun
 from cusp.apps.bfs import bfs, prepare
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.sssp import measure, sssp
+from cusp.apps.widest import widest
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -165,6 +166,25 @@ def test_any_operator_runs_ahead(comm, shared_tmp, monkeypatch, policy, steps):
         expected = np.where(expected > -(2.0**63), expected, -np.inf)
         expected[source] = np.inf
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_width_of_buckets_is_chosen_again(comm, shared_tmp, monkeypatch):
+    """The source of widest paths is infinitely wide, so the steps behind its edges tell nothing; those behind others do."""
+    if not reachable(comm):
+        pytest.skip("the ranks do not have GPUs of their own")
+    rng = np.random.default_rng(4)
+    pairs = [(node, node + step) for node in range(480) for step in (1, 20)]
+    graph = graphs.both_ways(graphs.make(500, pairs, rng.integers(1, 100, len(pairs))))
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), "oec", comm)
+    sync, rounds = Sync(make_plan(part, comm, "peer"), comm), []
+    for again in (1 << 60, 40):
+        monkeypatch.setattr("cusp.apps.operators.expressions.drains_gpu.GUESSES", (0, again))
+        answer = widest(part, sync, 7).on_host()
+        np.testing.assert_array_equal(parts.gather(part, answer.labels["width"]), graphs.serial_widths(graph, 7))
+        rounds.append(answer.rounds)
+    assert rounds[0] <= 3
+    assert rounds[1] > 5
 
 
 @pytest.mark.mpi(min_size=2)

@@ -99,31 +99,42 @@ class Drain:
         return self._buckets
 
     def run_peers(self, sync: Sync, write: str, read: str) -> int:
-        if self._guesses < len(GUESSES):
-            self._guess(1.0)
-            self._delta = float(sync.highest(self._delta))
         ordered, inboxes = self._ordered, inboxes_of(self._part, sync, self._ordered)
         kernels = kernels_of(ordered.edges, ordered.priority, True)
         kernel = partial(inboxes.run, kernels.resident("relax_peers_of", blocks_for(self._part)), tuple)
-        while self._launch(kernel, highest(self._key), AT_ONCE, self._nodes(rows=inboxes.rows)):
-            sync.count_peers()
+        nodes, going = self._nodes(rows=inboxes.rows), True
+        while going:
+            self._guess(1.0, sync)
+            going = self._launch(kernel, highest(self._key), self._edges_until_guess(), nodes)
+            if going:
+                sync.count_peers()
         return self._buckets
 
     def bucket_end(self, lowest: Any) -> Any:
         self._guess()
         return bucket_end(self._key.type(lowest), width_in(self._key, self._delta), MIN.identity(self._key))
 
-    def _guess(self, scale: float = AMONG_OTHERS) -> None:
-        """Choose a width of buckets, if it is time: by how much higher priorities are behind edges of pending nodes."""
-        if self._guesses < len(GUESSES) and self.edges >= GUESSES[self._guesses]:
+    def _guess(self, scale: float = AMONG_OTHERS, sync: Sync | None = None) -> None:
+        """Choose a width of buckets, if it is time: by how much higher priorities are behind edges of pending nodes.
+
+        With ``sync`` all ranks choose the same. Collective then.
+        """
+        if self._guesses == len(GUESSES):
+            return
+        if (int(sync.highest(self.edges)) if sync else self.edges) >= GUESSES[self._guesses]:
             scale = 1.0 if self._part.num_ranks == 1 else scale
             found, count = cp.empty(SAMPLE_SIZE), cp.zeros(1, np.uint64)
             self._kernels.find_steps_of(
                 threads_for(self._part.num_proxies), self._nodes(), found, SAMPLE_SIZE, count, *self._ordered.given
             )
             steps = found.get()[: int(count.get()[0])]
+            steps = np.concatenate(sync.comm.allgather(steps)) if sync else steps
             self._delta = scale * width_of_steps(steps, self._part, self._ordered.priority.whole)
             self._guesses += 1
+
+    def _edges_until_guess(self) -> int:
+        """For one kernel."""
+        return min([AT_ONCE, *(edges - self.edges for edges in GUESSES[self._guesses :])])
 
     def _last_below(self, limit: Any) -> Any:
         """The last key below a limit; the highest one is not left out. None if there is none."""
@@ -137,9 +148,8 @@ class Drain:
         """One kernel, up to a key or about ``most`` edges in all; returns whether that was not the end."""
         self._guess()
         self._found = None
-        upto = min([most, *GUESSES[self._guesses :]])
         kernel = self._kernels.resident("relax_drain_of", blocks_for(self._part))
-        return self._launch(kernel, until, min(upto - self.edges, AT_ONCE), nodes)
+        return self._launch(kernel, until, min(most - self.edges, self._edges_until_guess()), nodes)
 
     def _launch(self, kernel: Callable[..., None], until: Any, edges: int, nodes: Struct) -> bool:
         """Relax pending nodes up to a key, about so many edges at most; returns whether that was not the end.

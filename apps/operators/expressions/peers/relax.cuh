@@ -10,6 +10,9 @@
 // bucket began, and how many steps it took; whether a bound is met.
 enum Told { BELOW, WORK, STEPS, MET };
 
+// Times as long takes the way from one bucket to the next, since all ranks have to be idle: so buckets get wider.
+constexpr unsigned LONGER = 4;
+
 // Inboxes of values that changed, at each rank and here: the local id of the node there, and the value.
 struct Inboxes {
   int* const* out;
@@ -73,7 +76,7 @@ struct ManyRanks {
     });
     u64 below = peers.most(told, BELOW);
     ended_by_bound = below > 0 && peers.most(told, MET);
-    if (phase++ > 0) width.adapt((i64)peers.sum(told, WORK), (unsigned)peers.most(told, STEPS));
+    if (phase++ > 0) width.adapt((i64)peers.sum(told, WORK), (unsigned)peers.most(told, STEPS) / LONGER);
     return ended_by_bound ? 0 : below;
   }
 
