@@ -170,7 +170,7 @@ def test_any_operator_runs_ahead(comm, shared_tmp, monkeypatch, policy, steps):
 
 @pytest.mark.mpi(min_size=2)
 def test_width_of_buckets_is_chosen_again(comm, shared_tmp, monkeypatch):
-    """The source of widest paths is infinitely wide, so the steps behind its edges tell nothing; those behind others do."""
+    """The source of widest paths is infinitely wide, so steps behind its edges tell nothing; those behind others do."""
     if not reachable(comm):
         pytest.skip("the ranks do not have GPUs of their own")
     rng = np.random.default_rng(4)
