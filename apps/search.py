@@ -88,7 +88,7 @@ def distances_from(
 ) -> tuple[Any, Any]:
     """Distances of all proxies, ``lengths.far`` where there is no path, and rounds. Collective.
 
-    Those of mirrors may be stale.
+    Those of mirrors may be stale, and all of them may be in memory that the next search uses.
     """
     search, delta = HOPS if lengths.unit else DISTANCES, min(lengths.delta, sys.float_info.max)
     if former is not None:

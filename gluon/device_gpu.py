@@ -10,6 +10,7 @@ from cusp.kernels.cuda import c_type, load, many_threads, pinned, sums_of
 from cusp.partition import Partition
 
 KERNELS = "gluon/kernels/device.cuh"
+EACH = 4  # entries of a thread, as in device.cuh
 READ_BYTES = 4096
 xp = cp  # what makes and handles its arrays
 
@@ -39,7 +40,10 @@ def write(part: Partition, gid: int, value: float, values: Any, updated: Any) ->
 
 
 def signed(values: Any, nothing: np.generic, dtype: np.dtype) -> Any:
-    return cp.where(values == nothing, dtype.type(-1), values).astype(dtype, copy=False)
+    results = cp.empty(values.size, dtype)
+    make = getattr(kernels(values.dtype), f"signed_{dtype.itemsize}")
+    make(-(-values.size // EACH), values, values.size, values.dtype.type(nothing), results)
+    return results
 
 
 def wait() -> None:

@@ -125,18 +125,20 @@ def way_of(
     plan = sync.plan
     devices = "mixed" if plan.mixed else plan.devices[0]
     edges = "few" if is_sparse(part) else "many"
-    for row in TABLE:
-        has_form = row.way in ways and (devices == "gpu" or row.way not in gpus_only)
-        fits = devices in row.devices.split() and edges in row.edges.split() and sync.execution in row.asked.split()
-        kind = row.order in (None, order) and row.mirrors in (None, not plan.src.empty)
-        if has_form and fits and kind and _fits_partners(row, sync):
+    for row in TABLE:  # no word is a part of another
+        if (
+            row.way in ways
+            and (devices == "gpu" or row.way not in gpus_only)
+            and (devices in row.devices and edges in row.edges and sync.execution in row.asked)
+            and (row.order in (None, order) and row.mirrors in (None, not plan.src.empty))
+            and _fits_partners(row.partners, sync)
+        ):
             return row.way
     return ""
 
 
-def _fits_partners(row: Row, sync: Sync) -> bool:
+def _fits_partners(words: str, sync: Sync) -> bool:
     """Whether the other ranks are what a row says. Collective, as only ranks that may need their memory make it."""
-    words = row.partners.split()
     if sync.plan.apart:
         return "none" in words
     if "others" in words or "peers" not in words:

@@ -45,6 +45,26 @@ extern "C" __global__ void extract_bits(i64 entries, const int* lids, const i64*
 
 constexpr int TILE = 1024, EACH = 4, WARPS = TILE / EACH / 32;  // entries of a block and of a thread, warps of a block
 
+// results[i] = values[i], or -1 where that is ``nothing``: all in one pass, by blocks of TILE.
+template <class Result>
+__device__ inline void make_signed(const VALUE* values, i64 size, VALUE nothing, Result* results) {
+  VALUE found[EACH];
+  i64 first = (i64)blockIdx.x * TILE + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (first + k * blockDim.x < size) found[k] = values[first + k * blockDim.x];
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (first + k * blockDim.x < size) results[first + k * blockDim.x] = found[k] == nothing ? (Result)-1 : (Result)found[k];
+}
+
+extern "C" __global__ void signed_4(const VALUE* values, i64 size, VALUE nothing, int* results) {
+  make_signed(values, size, nothing, results);
+}
+extern "C" __global__ void signed_8(const VALUE* values, i64 size, VALUE nothing, i64* results) {
+  make_signed(values, size, nothing, results);
+}
+
 // What a thread has of the tile that begins at entry ``begin``: the bits say which of its warp's entries are updated.
 struct Chosen {
   int lid[EACH];

@@ -106,5 +106,6 @@ class Settled(Protocol):
     def run(self, sync: "Sync", source: int, lengths: Any, drain: Callable[..., Any]) -> tuple[Array, Any]:
         """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets. Collective.
 
-        ``drain`` is that of the operator which relaxes edges. Distances of mirrors may be stale.
+        ``drain`` is that of the operator which relaxes edges. Distances are whole numbers; those of mirrors may be
+        stale, and all of them may be in memory that the next search uses.
         """

@@ -69,7 +69,7 @@ class SettledPaths:
             int(source), *self._graph, number(lengths.far), number(min(lengths.delta, lengths.far)), *self._memory,
         )  # fmt: skip
         sync.count_peers(rounds[0])
-        return values if link.alone else link.own(0, self._size, self._dtype).copy(), rounds[0]
+        return values if link.alone else link.own(0, self._size, self._dtype), rounds[0]
 
 
 class SettledSteps:
