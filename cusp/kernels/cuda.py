@@ -6,8 +6,7 @@ Kernels take ``long long`` for every whole number, so that a Python int is alway
 
 import functools
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,47 +122,6 @@ def threads_for_edges(edges: int) -> int:
 def threads_for_rows(offsets: cp.ndarray) -> int:
     """Threads of such a kernel for the rows of some offsets."""
     return threads_for_edges(int(offsets[-1]) - int(offsets[0]))
-
-
-@functools.cache
-def _stream(device: int, priority: int) -> Any:
-    """A lower number goes first; 0 is the last."""
-    return cp.cuda.Stream(non_blocking=True, priority=priority)
-
-
-@contextmanager
-def urgent() -> Iterator[None]:
-    """What is launched in this block goes before what runs :func:`beside` it. It begins after all that was launched on
-    the current stream, and what is launched there later begins after it.
-    """
-    current, stream = cp.cuda.get_current_stream(), _stream(cp.cuda.Device().id, -1)
-    stream.wait_event(current.record())
-    try:
-        with stream:
-            yield
-    finally:
-        current.wait_event(stream.record())
-
-
-def beside(launch: Any, threads: int, *arguments: Any) -> Callable[[], None]:
-    """Launch a kernel of short blocks, beside which others may run. It begins after what was launched until now.
-
-    Returns
-    -------
-    callable
-        Waits for it, and keeps its arguments until then.
-    """
-    stream = _stream(cp.cuda.Device().id, 0)
-    stream.wait_event(cp.cuda.get_current_stream().record())
-    with stream:
-        launch(threads, *arguments)
-    done, used = stream.record(), [arguments]
-
-    def wait() -> None:
-        done.synchronize()
-        used.clear()
-
-    return wait
 
 
 def bincount(places: cp.ndarray, size: int, weights: cp.ndarray | None = None) -> cp.ndarray:
