@@ -102,7 +102,7 @@ def finisher(device: str) -> Callable[[], object] | None:
 
 def urgent(device: str) -> AbstractContextManager[None]:
     """What a GPU is asked for in this block goes before kernels that run beside it; a CPU does one after the other."""
-    return nullcontext() if device == "cpu" else importlib.import_module("cusp.runtime.streams_gpu").urgent()
+    return nullcontext() if device == "cpu" else importlib.import_module("cusp.runtime.device_gpu").urgent()
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, runs_of_rows, sizes_of
 from cusp.kernels.cuda import BLOCK, c_type, load, many_threads
-from cusp.runtime.streams_gpu import beside
+from cusp.runtime.device_gpu import beside
 
 KERNELS = "cusp/apps/operators/triangles/triangles.cuh"
 ROWS_AT_ONCE = 1 << 27  # 3 GB while they are numbered
