@@ -143,12 +143,10 @@ class CompiledPolicy:
             return None
         from cusp.policies import rules_gpu
 
-        policy, uses = self.policy, self.uses
         try:
-            if policy.stateful or policy.order:
+            if self.policy.stateful or self.policy.order:
                 raise UntranslatableError("a rule keeps state")
-            target_master = "unused" if not uses.target_master else "computed" if uses.computed else "stored"
-            loops = rules_gpu.Loops(policy, target_master)
+            loops = rules_gpu.Loops(self.policy, self.uses)
         except UntranslatableError as reason:
             self.where = f"host ({reason})"
             return None
