@@ -162,9 +162,8 @@ class CsvSource(TableSource):
             return EncodingError
         if re.search(r"to int64: invalid value '\s*-?\d{19,}\s*'", error):
             return WideIdsError
-        return (
-            FractionalWeightError if self.weight_dtype is not None and self.weight_dtype.kind != "f" else GraphFileError
-        )
+        whole = self.weight_dtype is not None and self.weight_dtype.kind != "f"
+        return FractionalWeightError if whole else GraphFileError
 
 
 def open_csv(path: Path, format: str, asked: Asked) -> EdgeSource:
