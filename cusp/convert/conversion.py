@@ -172,8 +172,8 @@ def _fill_builder(comm: MPI.Intracomm, request: Request) -> "tuple[CsrBuilder, E
         any_ids = source.dictionary is None and num_nodes is None and request.ids != "numbers"
         builder = CsrBuilder(
             comm, num_nodes=num_nodes, weight_dtype=weight_dtype, drop_loops=request.drop_loops, dedup=request.dedup,
-            symmetrize=request.symmetrize and not source.symmetric, symmetric=source.symmetric,
-            memory_limit=limit, scratch=request.scratch, any_ids=any_ids,
+            symmetrize=not source.reverse_stored if source.symmetric else request.symmetrize,
+            symmetric=source.symmetric, memory_limit=limit, scratch=request.scratch, any_ids=any_ids,
         )  # fmt: skip
         given = described(source.path)
     check_same(comm, "graphs", given)
