@@ -7,7 +7,7 @@ import numpy as np
 from cusp.assign_masters import Masters
 from cusp.errors import together
 from cusp.kernels.arrays import total
-from cusp.policies.inspect_rules import EDGE_ARGUMENTS
+from cusp.policies.inspect_rules import ARGUMENTS
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules, call_once
 from cusp.runtime.mpi import MPI
@@ -44,7 +44,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)
         return total(owners[int(edges.indptr[begin]) : int(edges.indptr[end])] != comm.rank)
 
-    by = policy.edge, EDGE_ARGUMENTS.index("estate")
+    by = policy.edge, ARGUMENTS["edge"].index("estate")
     blocks = block_starts(edges.bounds, 1 if before is None else policy.rounds_for(comm.size))
     rows = blocks[comm.rank] - edges.first_node
     again = rules.rows_to_repeat(policy.edge, 0, int(rows[1]))

@@ -10,7 +10,7 @@ from cusp.errors import together
 from cusp.kernels.arrays import numbers, sizes_of, total
 from cusp.kernels.interfaces import Build
 from cusp.neighbors import Neighbors, exchange_block, exchange_neighbors, fetch_from_readers
-from cusp.policies.inspect_rules import MASTER_ARGUMENTS
+from cusp.policies.inspect_rules import ARGUMENTS
 from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules
@@ -111,7 +111,7 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
     passes, rounds = (policy.passes, policy.rounds_for(comm.size)) if stateful else (1, 1)
     blocks = block_starts(bounds, rounds)
     rows = blocks[comm.rank] - rules.edges.first_node
-    by, order = (policy.master, MASTER_ARGUMENTS.index("mstate")), None
+    by, order = (policy.master, ARGUMENTS["master"].index("mstate")), None
     if policy.order:
         order, rows = _by_degree(rules, rounds)
         blocks = block_starts(bounds, 1)

@@ -14,7 +14,7 @@ from cusp.kernels.arrays import total
 from cusp.names.node_map import read_node_map
 from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours
-from cusp.policies.inspect_rules import VISIT_ARGUMENTS, described
+from cusp.policies.inspect_rules import ARGUMENTS, described
 from cusp.policies.policy import DEFAULT_THRESHOLD, of_the_user
 from cusp.policies.prop import Prop
 from cusp.policies.rule_errors import question
@@ -219,7 +219,7 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: MPI.Intracomm)
     state, before = start_state(policy.make_state, rules.prop, policy, comm)
     if policy.visit:
         rows = block_starts(rules.edges.bounds, policy.rounds_for(comm.size))[comm.rank] - rules.edges.first_node
-        by = policy.visit, VISIT_ARGUMENTS.index("state")
+        by = policy.visit, ARGUMENTS["visit"].index("state")
         for block, (begin, end) in enumerate(policy.passes * [*pairwise(map(int, rows))]):
             with together(comm):
                 rules.run("visit_nodes", begin, end, state)

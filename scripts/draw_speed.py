@@ -6,7 +6,7 @@ python -m scripts.draw_speed
 import argparse
 from pathlib import Path
 
-from scripts.bench.shared.bars import Bar, draw_bars
+from scripts.bench.shared.pictures import Bar, draw_bars
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "speed.svg"
 OURS = "cusp-gluon"

@@ -233,7 +233,11 @@ def _policy_again(
 
 def _small_rmat(weighted: bool, comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, EdgeSlice]:
     """A small RMAT graph, for a start without a file. Collective."""
-    from cusp.edge_lists.generators import rmat_slice
+    from cusp.edge_lists.generators import generate
 
     weights = "1:255" if weighted else None
-    return f"rmat{DEFAULT_SCALE}", rmat_slice(comm, DEFAULT_SCALE, seed=options.seed, weights=weights)
+    builder = generate(
+        "rmat", comm, scale=DEFAULT_SCALE, seed=options.seed, weights=weights,
+        symmetrize=True, drop_loops=True, dedup=True,
+    )  # fmt: skip
+    return f"rmat{DEFAULT_SCALE}", builder.build()

@@ -26,7 +26,7 @@ from typing import Any
 
 from cusp.errors import check_same, together
 from cusp.estimates.cost import DEMANDS, USUAL, Run, read_run
-from cusp.estimates.plot import check_plot, megabytes, plot_plan, short_name
+from cusp.estimates.plot import check_plot, digits, plot_plan, short_name
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import parse_together, parser_for, run_main
 from cusp.output.whole_file import check_targets
@@ -44,17 +44,17 @@ COLUMNS = (
     Column("hosts", "hosts", 7, "{:,}".format),
     Column("policy", "policy", 10, short_name),
     Column("replication", "replication", 12, "{:.2f}".format),
-    Column("predicted_ms", "ms", 9, megabytes),
-    Column("work_ms", "work", 9, megabytes),
-    Column("exchange_ms", "exchange", 9, megabytes),
-    Column("network_ms", "network", 9, megabytes),
-    Column("memory_mb", "MB/part", 9, megabytes),
-    Column("host_mb", "MB/host", 10, megabytes),
+    Column("predicted_ms", "ms", 9, digits),
+    Column("work_ms", "work", 9, digits),
+    Column("exchange_ms", "exchange", 9, digits),
+    Column("network_ms", "network", 9, digits),
+    Column("memory_mb", "MB/part", 9, digits),
+    Column("host_mb", "MB/host", 10, digits),
     Column("speed_up", "speed-up", 9, "{:.2f}".format),
     Column("efficiency", "efficiency", 11, "{:.0%}".format),
-    Column("host_seconds", "host s", 9, megabytes),
+    Column("host_seconds", "host s", 9, digits),
 )
-PRICE = Column("price", "price", 9, megabytes)  # if it is known
+PRICE = Column("price", "price", 9, digits)  # if it is known
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -93,7 +93,11 @@ def convert(
     check_targets(comm, {"--output": output})  # which may be the input: it is replaced when the new file is complete
     builder, source, names = _read(comm, request)
     if notes is not None:
-        notes.extend([*source.notes, *hints_of(source)])
+        notes += source.notes
+        notes += [
+            f"{source.path}: {three.split(',')[-1]} was not taken; --columns {three} takes it as the weight of edges"
+            for three in source.unused
+        ]
     return write_graph(builder, comm, output, transpose, names)
 
 
@@ -118,14 +122,6 @@ def write_graph(
     columns = {"source": sources, "target": rows.targets} | ({} if rows.weights is None else {"weight": rows.weights})
     write_columns(output, columns, names, ("source", "target"), comm)
     return rows.num_nodes, rows.num_edges
-
-
-def hints_of(source: EdgeSource) -> list[str]:
-    """A line on each column of numbers that was not taken."""
-    return [
-        f"{source.path}: {columns.split(',')[-1]} was not taken; --columns {columns} takes it as the weight of edges"
-        for columns in source.unused
-    ]
 
 
 def read_slice(comm: MPI.Intracomm, request: Request) -> NamedSlice:
@@ -176,8 +172,8 @@ def _fill_builder(comm: MPI.Intracomm, request: Request) -> "tuple[CsrBuilder, E
         any_ids = source.dictionary is None and num_nodes is None and request.ids != "numbers"
         builder = CsrBuilder(
             comm, num_nodes=num_nodes, weight_dtype=weight_dtype, drop_loops=request.drop_loops, dedup=request.dedup,
-            symmetrize=request.symmetrize and not source.symmetric, symmetric=source.symmetric,
-            memory_limit=limit, scratch=request.scratch, any_ids=any_ids,
+            symmetrize=not source.reverse_stored if source.symmetric else request.symmetrize,
+            symmetric=source.symmetric, memory_limit=limit, scratch=request.scratch, any_ids=any_ids,
         )  # fmt: skip
         given = described(source.path)
     check_same(comm, "graphs", given)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cusp.edge_lists.weight_codes import WEIGHT_TYPES as KNOWN
 from cusp.errors import GraphFileError, OptionError
 from cusp.formats.source import EdgeSource
+from cusp.input.hdf5 import NUMBERS
 
-WEIGHT_TYPES = [dtype.name for dtype in KNOWN]
+WEIGHT_TYPES = [dtype.name for dtype in NUMBERS]
 Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray | None]
 
 
@@ -50,7 +50,7 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
         return None, lambda *edges: None
     _refuse_rounding(str(source.path), source.weight_dtype, requested)
     dtype = requested or source.weight_dtype.newbyteorder("=")
-    if dtype not in KNOWN:
+    if dtype not in NUMBERS:
         raise GraphFileError(f"{source.path}: has weights of type {dtype}; choose one with --weight-type")
     return dtype, lambda sources, targets, stored: stored
 

@@ -9,17 +9,16 @@ from cusp.edge_lists.csr_plan import Plan, SortOptions, cell_shift, check_num_no
 from cusp.edge_lists.csr_sort import RecordStore, SortedBucket, scatter, sort_buckets, write_buckets
 from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
-from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import GraphFileError, together
 from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import index_dtype
+from cusp.input.hdf5 import NUMBERS
 from cusp.input.read_cpu import asymmetry
 from cusp.kernels.arrays import occurring
 from cusp.names.names import Names
 from cusp.names.numbering import NameSlab
 from cusp.output.dataset_writer import DatasetWriter, writing_graph
-from cusp.output.whole_file import check_targets
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import local_ranks
 from cusp.runtime.storage import host_bytes
@@ -94,7 +93,7 @@ class CsrBuilder:
             raise ValueError(f"num_nodes is {num_nodes}")
         check_num_nodes(num_nodes or 0, "the graph")
         dtype = None if weight_dtype is None else np.dtype(weight_dtype)
-        if dtype is not None and dtype not in WEIGHT_TYPES:
+        if dtype is not None and dtype not in NUMBERS:
             raise ValueError(f"weights of type {dtype} are not supported")
         if memory_limit is None:
             memory_limit = memory_for_one()
@@ -237,7 +236,6 @@ class CsrBuilder:
         OutputError, ScratchError
             On every rank, if the file or a scratch file cannot be written; the file is then as it was before.
         """
-        check_targets(self._comm, {"--output": path})
         self._use()
         plan = self._plan()
         swap = transpose and not self._options.symmetrize  # a symmetrized graph is its own transpose

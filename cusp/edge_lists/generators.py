@@ -11,7 +11,6 @@ from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.random_kernels import MAX_SPAN, WeightRule, require
 from cusp.errors import OptionError, together
-from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import index_dtype
 from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import ordered_map
@@ -195,16 +194,6 @@ def generate(
         for batch in ordered_map(make, range(comm.rank * BATCH, stream.size, comm.size * BATCH)):
             builder.add(*batch)
     return builder
-
-
-def rmat_slice(comm: MPI.Intracomm, scale: int, seed: int = 1, weights: str | None = None) -> EdgeSlice:
-    """This rank's rows of a symmetric RMAT graph without loops and parallel edges. Collective.
-
-    See :func:`rmat` and, for the weights and errors, :func:`generate`.
-    """
-    return generate(
-        "rmat", comm, seed=seed, weights=weights, symmetrize=True, drop_loops=True, dedup=True, scale=scale
-    ).build()
 
 
 def _two_arrays(size: int, num_nodes: int) -> Edges:

@@ -4,8 +4,6 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 
-WEIGHT_TYPES = tuple(np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
-
 
 def encode(weights: np.ndarray) -> np.ndarray:
     """A new array of codes of the same width: ``code(a) < code(b)`` if ``a < b`` (and for -0.0 and 0.0).

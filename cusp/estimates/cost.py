@@ -30,13 +30,6 @@ class Demand(NamedTuple):
     rounds: float
 
 
-class Exchange(NamedTuple):
-    """What an exchange costs: nanoseconds of one thread for each byte of a mirror; seconds for each partner."""
-
-    byte_ns: float
-    partner_s: float
-
-
 # As fitted to runs on 16 cores (benchmarks/pays.jsonl). Of a search, few labels are sent: most mirrors change alone.
 DEMANDS = {
     "bfs": Demand(0.3, 4.0, 0.5, 8),
@@ -45,9 +38,8 @@ DEMANDS = {
     "pagerank": Demand(2.2, 10.0, 8.0, 1),
 }
 USUAL = "pagerank"  # stands for algorithms that are not here
-SHARED = Exchange(1.0, 2e-6)  # ranks of one host
-LINKED = Exchange(1.0, 10e-6)  # over TCP
-PEERS = Exchange(1.0, 15e-6)  # GPUs of one host
+BYTE_NS = 1.0  # nanoseconds of one thread for each byte of a mirror
+SHARED, LINKED, PEERS = 2e-6, 10e-6, 15e-6  # seconds for each partner: ranks of one host; over TCP; GPUs of one host
 THREADS = 0.6  # a rank with so many threads does as much as threads ** THREADS ranks of one; not on a GPU
 GPU_CORES = 300  # an H200 does as much as so many threads of these CPUs (PageRank of kron24)
 MOST_RANKS = 1024  # of one host
@@ -69,15 +61,15 @@ class Cluster:
         Bytes a second that a host can send, and receive at the same time; of no use for one host.
     gpus : bool
         The cores are those of GPUs, ``GPU_CORES`` each.
-    latency : float, optional
-        Seconds for each partner and exchange between hosts, if they are not as fitted.
+    latency : float
+        Seconds for each partner and exchange between hosts.
     """
 
     number: int
     cores: int
     link: float
     gpus: bool = False
-    latency: float | None = None
+    latency: float = LINKED
 
 
 class Prediction(NamedTuple):
@@ -109,9 +101,7 @@ def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | N
     in-edges travel to the master, then the master's to mirrors with out-edges: each of the two is an exchange.
     """
     demand = demand or DEMANDS.get(algorithm, DEMANDS[USUAL])
-    between = LINKED if hosts.number > 1 else PEERS if hosts.gpus else SHARED
-    if hosts.number > 1 and hosts.latency is not None:
-        between = between._replace(partner_s=hosts.latency)
+    partner_s = hosts.latency if hosts.number > 1 else PEERS if hosts.gpus else SHARED
     parts = quality.masters.size
     host = np.arange(parts) * hosts.number // parts
     threads = np.maximum(1, hosts.cores // np.bincount(host, minlength=hosts.number))[host]
@@ -129,8 +119,8 @@ def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | N
         labels = quality.mirrors * (sent / of_mirrors)[:, None]  # of mirrors on a part (row) by the master's (column)
         if not labels.any():
             continue
-        exchange += slowest((labels.sum(axis=0) + labels.sum(axis=1)) * demand.label_bytes * between.byte_ns)
-        exchange += demand.rounds * float(quality.partners.max()) * between.partner_s
+        exchange += slowest((labels.sum(axis=0) + labels.sum(axis=1)) * demand.label_bytes * BYTE_NS)
+        exchange += demand.rounds * float(quality.partners.max()) * partner_s
         between_hosts = np.zeros((hosts.number, hosts.number))
         np.add.at(between_hosts, (host[:, None], host[None, :]), labels)
         np.fill_diagonal(between_hosts, 0)

@@ -15,7 +15,7 @@ APART = 3  # points between lines side by side, so that equal ones can be distin
 LONGEST = 22  # characters of a policy's name that fit beside the bars
 
 
-def megabytes(value: float) -> str:
+def digits(value: float) -> str:
     """Three digits, or all that are before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -33,8 +33,8 @@ class Panel(NamedTuple):
 PANELS = (
     Panel("replication", "replication factor", "proxies per node (1: none replicated)", 1, "{:.2f}".format),
     Panel("edge_balance", "balance of edges", "largest part / mean (1: perfect)", 1, "{:.2f}".format),
-    Panel("mb_a_round", "traffic", "at most, MB per round, all parts", 0, megabytes),
-    Panel("memory_mb", "memory", "MB of the largest part", 0, megabytes),
+    Panel("mb_a_round", "traffic", "at most, MB per round, all parts", 0, digits),
+    Panel("memory_mb", "memory", "MB of the largest part", 0, digits),
 )
 BESIDE: dict[str, Any] = {"xytext": (8, -4), "textcoords": "offset points", "fontsize": 9, "color": BEST}
 TIMES = ("predicted_ms", "work_ms", "exchange_ms", "network_ms")

@@ -1,6 +1,6 @@
 """The quality of a partition: replication, balance, partners, cut edges, traffic, memory."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,7 @@ class Quality:
 
     def times(self, factor: int) -> "Quality":
         """That of a graph so many times as large, of which each part has so many times as much of everything."""
-        counts = {field.name: factor * getattr(self, field.name) for field in fields(self)}
-        return Quality(**counts)
+        return Quality(*(factor * count for count in vars(self).values()))
 
     def summary(self) -> dict[str, Any]:
         """The figures, by their names in rows."""

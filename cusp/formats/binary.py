@@ -9,6 +9,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,11 +19,6 @@ from numpy.typing import DTypeLike
 from cusp.errors import GraphFileError
 from cusp.formats.source import CHUNK_EDGES, Asked, Chunk, EdgeSource, is_gzip, readable, share
 from cusp.runtime.files import open_input
-
-
-def nothing() -> np.ndarray:
-    """No numbers."""
-    return np.empty(0, np.int64)
 
 
 def open_binary(path: Path) -> BinaryIO:
@@ -66,8 +62,8 @@ class CsrSource(EdgeSource):
     A file may leave out the first start, which is 0.
     """
 
-    starts: np.ndarray = field(default_factory=nothing, repr=False)
-    targets: np.ndarray = field(default_factory=nothing, repr=False)
+    starts: np.ndarray = field(default_factory=partial(np.empty, 0, np.int64), repr=False)
+    targets: np.ndarray = field(default_factory=partial(np.empty, 0, np.int64), repr=False)
     weights: np.ndarray | None = field(default=None, repr=False)
 
     def offsets(self) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Columns of tables: which are sources, targets and weights, and edges from them."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -87,10 +88,9 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<=.)(node|vertex)?(id|name)?$", "", word) or word
 
 
-def unused_columns(chosen: tuple[str, ...], kinds: dict[str, Any]) -> list[str]:
+def unused_columns(chosen: tuple[str, ...], numbers: Iterable[str]) -> list[str]:
     """For each column of numbers that is not among the two chosen ones: ``--columns`` with it as the weight."""
-    others = [name for name, kind in kinds.items() if name not in chosen and is_numeric(kind)]
-    return [",".join((*chosen, name)) for name in others] if len(chosen) == 2 else []
+    return [",".join((*chosen, name)) for name in numbers if name not in chosen] if len(chosen) == 2 else []
 
 
 def is_numeric(kind: Any) -> bool:

@@ -43,7 +43,7 @@ def open_matrix_market(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a square coordinate matrix: entry (i, j) is the edge ``i - 1 -> j - 1``.
 
     ``pattern`` has no weights, ``integer`` has int64 and ``real`` float64. ``symmetric`` stores one
-    triangle and yields both directions. Skew-symmetric, Hermitian, complex and dense ones are refused.
+    triangle, which stands for both. Skew-symmetric, Hermitian, complex and dense ones are refused.
     """
     banner, after = first_line(path, b"")
     kinds = [word.lower() for word in banner]

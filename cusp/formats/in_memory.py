@@ -182,16 +182,15 @@ def _weights(values: list[Any]) -> np.ndarray | None:
 
 
 def _table_edges(graph: Any, names: list[Any], columns: list[str] | None, ids: str) -> EdgeList:
-    from cusp.formats.columns import choose_columns
+    from cusp.formats.columns import choose_columns, unused_columns
 
     by_text = {str(name): name for name in names}
     chosen = choose_columns("the table", list(by_text), columns)
     edges = _edges_of(chosen, [graph[by_text[name]] for name in chosen], ids)
-    if columns or len(chosen) > 2:
+    if columns:
         return edges
     numbers = (name for name, column in by_text.items() if np.asarray(graph[column][:1]).dtype.kind in "iuf")
-    others = [name for name in numbers if name not in chosen]
-    return replace(edges, unused=[",".join((*chosen, name)) for name in others])
+    return replace(edges, unused=unused_columns(chosen, numbers))
 
 
 def _edges_of(names: tuple[str, ...], columns: list[Any], ids: str) -> EdgeList:

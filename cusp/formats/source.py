@@ -78,9 +78,9 @@ class EdgeSource:
     weight_dtype : dtype or None
         None where there are no weights.
     symmetric : bool
-        ``chunks()`` yields both directions of every edge.
+        Edges are undirected.
     reverse_stored : bool
-        The file itself should list every edge at both ends: worth a check.
+        The file should list every edge at both ends: worth a check. Else each edge that is read stands for its reverse.
     edges_read : int
         Stored edges that ``chunks()`` has yielded so far on this rank.
     sums : dict
@@ -125,16 +125,16 @@ class EdgeSource:
         return None
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """Yield ``(sources, targets, weights or None)`` of this rank's share of the edges, ids from 0.
+        """Yield ``(sources, targets, weights or None)`` of this rank's share of the stored edges, ids from 0.
 
-        While the caller works on a chunk, the next is read. An undirected edge that is stored once comes both ways.
+        While the caller works on a chunk, the next is read.
         """
         for edges in ahead(partial(self.read, rank, size)):
             self.edges_read += len(edges[0])
-            yield both_ways(*edges) if self.symmetric and not self.reverse_stored else edges
+            yield edges
 
     def read(self, rank: int, size: int) -> Iterator[Chunk]:
-        """The same, each edge as it is stored.
+        """The same.
 
         The shares of ranks ``0 .. size - 1`` are disjoint and together the whole file; a file that
         can only be read from start to end is read by rank 0.
@@ -153,13 +153,6 @@ class EdgeSource:
 def share(total: int, rank: int, size: int) -> tuple[int, int]:
     """First and end position of this rank's equal share of ``total`` items."""
     return total * rank // size, total * (rank + 1) // size
-
-
-def both_ways(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> Chunk:
-    """Add the reverse of every edge except loops."""
-    real = sources != targets
-    back = None if weights is None else np.concatenate([weights, weights[real]])
-    return np.concatenate([sources, targets[real]]), np.concatenate([targets, sources[real]]), back
 
 
 def is_number(word: str | bytes) -> bool:

@@ -69,7 +69,7 @@ class TableSource(EdgeSource):
         if has_names(self.path, self.columns, chosen, asked.ids) if named is None else named:
             self.dictionary = Dictionary()
         if asked.columns is None:
-            self.unused = unused_columns(self.columns, kinds)
+            self.unused = unused_columns(self.columns, (name for name in kinds if is_numeric(kinds[name])))
         if len(chosen) > 2:
             if not is_numeric(chosen[2]) and not types.is_null(chosen[2]):
                 what = f"{self.path}: column {self.columns[2]!r} holds {chosen[2]}, a weight is a number"
@@ -162,9 +162,8 @@ class CsvSource(TableSource):
             return EncodingError
         if re.search(r"to int64: invalid value '\s*-?\d{19,}\s*'", error):
             return WideIdsError
-        return (
-            FractionalWeightError if self.weight_dtype is not None and self.weight_dtype.kind != "f" else GraphFileError
-        )
+        whole = self.weight_dtype is not None and self.weight_dtype.kind != "f"
+        return FractionalWeightError if whole else GraphFileError
 
 
 def open_csv(path: Path, format: str, asked: Asked) -> EdgeSource:

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from cusp.kernels.arrays import offsets_of
+
 OFFSETS, TEXT = "names/offsets", "names/bytes"  # what the two arrays are called in files
 WHOLE = "names_are_numbers"  # the attribute of a graph file
 
@@ -31,7 +33,8 @@ class Packed:
     def of(cls, names: Iterable[str]) -> Self:
         """The names of a list."""
         encoded = [name.encode("utf-8", "surrogateescape") for name in names]
-        return cls.of_parts([np.array([len(name) for name in encoded], np.int64)], [b"".join(encoded)])
+        lengths = np.array([len(name) for name in encoded], np.int64)
+        return cls.of_parts([lengths], [np.frombuffer(b"".join(encoded), np.uint8)])
 
     @classmethod
     def of_arrow(cls, texts: Any) -> Self:
@@ -41,11 +44,9 @@ class Packed:
         return cls(offsets - offsets[0], text)
 
     @classmethod
-    def of_parts(cls, lengths: list[np.ndarray], texts: list[np.ndarray] | list[bytes]) -> Self:
+    def of_parts(cls, lengths: list[np.ndarray], texts: list[np.ndarray]) -> Self:
         """From the lengths of names and the bytes of names, each in several parts."""
-        ends = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-        parts = [np.frombuffer(part, np.uint8) if isinstance(part, bytes) else part for part in texts]
-        return cls(np.concatenate([np.zeros(1, np.int64), ends]), np.concatenate(parts))
+        return cls(offsets_of(np.concatenate(lengths)), np.concatenate(texts))
 
     def __len__(self) -> int:
         return self.offsets.size - 1

@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -18,11 +18,13 @@ from cusp.errors import PolicyError
 from cusp.policies.policy import Policy
 from cusp.policies.prop import Prop
 
-MASTER_ARGUMENTS = ("prop", "node", "mstate", "masters")
-VISIT_ARGUMENTS = ("prop", "node", "state")
-FINISH_ARGUMENTS = ("prop", "state", "comm")
-MEMORY_ARGUMENTS = ("prop", "thresholds", "comm")
-EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
+ARGUMENTS = {  # of the functions of a policy, those that it must have first
+    "master": ("prop", "node", "mstate", "masters"),
+    "edge": ("prop", "src", "dst", "src_master", "dst_master", "estate"),
+    "visit": ("prop", "node", "state"),
+    **dict.fromkeys(("finish", "settle"), ("prop", "state", "comm")),
+    "memory": ("prop", "thresholds", "comm"),
+}
 # of a Prop, what any rank can say; a master rule that asks for anything else is not computed
 KNOWN_EVERYWHERE = (
     "num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "slack", "all_shares", "has_shares",
@@ -81,31 +83,25 @@ def uses_of(policy: Policy) -> Uses:
     PolicyError
         A rule is not a function, has another number of arguments, or calls itself through others.
     """
-    _check_signature(policy, policy.master, MASTER_ARGUMENTS)
-    _check_signature(policy, policy.edge, EDGE_ARGUMENTS)
-    before = []
-    once = ((policy.finish, FINISH_ARGUMENTS), (policy.settle, FINISH_ARGUMENTS), (policy.memory, MEMORY_ARGUMENTS))
-    for function, names in ((policy.visit, VISIT_ARGUMENTS), *once):
-        if function:
-            _check_signature(policy, function, names)
-            before.append(function)
-    master = {MASTER_ARGUMENTS[place] for place in arguments_used(policy.master)}
-    edge = {EDGE_ARGUMENTS[place] for place in arguments_used(policy.edge)}
+    functions = {name: function for name in ARGUMENTS if (function := getattr(policy, name)) is not None}
+    for name, function in functions.items():
+        _check_signature(policy, function, ARGUMENTS[name])
+    master, edge = ({ARGUMENTS[name][at] for at in arguments_used(functions[name])} for name in ("master", "edge"))
     of_master = attributes_used(policy.master) & set(dir(Prop))
-    of_both = of_master.union(*map(attributes_used, [policy.edge, *before]))
-    both_ways = bool({"all_neighbors", "total_degree"} & of_both)
+    of_all = set[str]().union(*map(attributes_used, functions.values()))
+    both_ways = bool({"all_neighbors", "total_degree"} & of_all)
     computed = not (master & {"mstate", "masters"} or of_master.difference(KNOWN_EVERYWHERE))
     return Uses(
         computed=computed,
         masters="masters" in master,
         history=policy.stateful or "masters" in master,
-        degrees="neighbor_degree" in of_both,
-        in_degrees="in_degree" in of_both,
+        degrees="neighbor_degree" in of_all,
+        in_degrees="in_degree" in of_all,
         all_neighbors=both_ways,
         neighbors=not computed
         or both_ways
         or bool(policy.make_state)
-        or bool({"place", "num_places", "neighbor_degree", "in_degree"} & of_both),
+        or bool({"place", "num_places", "neighbor_degree", "in_degree"} & of_all),
         target=bool({"dst", "dst_master", "estate"} & edge),
         target_master="dst_master" in edge,
         estate="estate" in edge,
@@ -195,20 +191,12 @@ def fingerprint(rule: Callable) -> bytes:
 
 def described(policy: Policy) -> str:
     """A policy in words that differ from those of others; where its rules are does not count."""
-    states = policy.make_mstate, policy.make_estate, policy.make_state
-    rules = policy.master, policy.edge, *states, policy.visit, policy.finish, policy.settle, policy.memory
-    words = b"".join(fingerprint(rule) if isinstance(rule, FunctionType) else b"-" for rule in rules)
-    parameters = (
-        policy.grid,
-        policy.threshold,
-        policy.slack,
-        policy.combine,
-        policy.rounds,
-        policy.passes,
-        policy.shares,
-        policy.order,
-    )
-    digest = hashlib.blake2b(words + repr(parameters).encode(), digest_size=8).hexdigest()
+    values = [getattr(policy, one.name) for one in fields(Policy) if one.name not in ("name", "node_map", "strict")]
+    words = [
+        fingerprint(value) if isinstance(value, FunctionType) else b"-" if callable(value) else repr(value).encode()
+        for value in values
+    ]
+    digest = hashlib.blake2b(b"\0".join(words), digest_size=8).hexdigest()
     return f"{os.path.basename(policy.name)}, threshold {policy.threshold}, {digest}"
 
 

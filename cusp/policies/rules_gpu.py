@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.kernels.cuda import c_type, load, struct, threads_for_rows
+from cusp.policies.inspect_rules import Uses
 from cusp.policies.policy import Policy
 from cusp.policies.prop import NUMBERS
 from cusp.policies.translate_rules import translate
@@ -13,7 +14,6 @@ from cusp.policies.translate_rules import translate
 NUM_FIELDS = len(NUMBERS) + 17
 NOTHING_WRONG = (1 << 63) - 1
 DIVISIONS = ("", "integer division by zero", "integer modulo by zero", "division by zero")
-SOURCES = ("unused", "computed", "stored")  # where the master of an edge's target comes from, as in rules.cuh
 
 
 class Loops:
@@ -22,8 +22,8 @@ class Loops:
     Parameters
     ----------
     policy : Policy
-    target_master : {'unused', 'computed', 'stored'}
-        Whether the edge rule looks at the master of the target, and where that comes from.
+    uses : Uses
+        What its rules look at.
 
     Raises
     ------
@@ -31,9 +31,9 @@ class Loops:
         A rule cannot be translated, so it has to run on the host.
     """
 
-    def __init__(self, policy: Policy, target_master: str) -> None:
+    def __init__(self, policy: Policy, uses: Uses) -> None:
         self._text = translate(policy.master, policy.edge)
-        self._target_master = SOURCES.index(target_master)
+        self._target_master = 0 if not uses.target_master else 1 if uses.computed else 2  # as in rules.cuh
 
     def assign_masters(
         self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any, at: Any

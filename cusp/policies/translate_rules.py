@@ -44,15 +44,6 @@ def translate(master: Callable, edge: Callable) -> str:
     return "\n".join(module.texts) + "\n"
 
 
-def why_not(master: Callable, edge: Callable) -> str | None:
-    """None if both rules can be translated, else the reason."""
-    try:
-        translate(master, edge)
-    except UntranslatableError as error:
-        return str(error)
-    return None
-
-
 class _Module:
     """The functions translated so far, each once for every combination of types of its arguments."""
 

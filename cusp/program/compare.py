@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from cusp.errors import OptionError, shortened, together
 from cusp.estimates.cost import DEMANDS, USUAL, Cluster, predict
 from cusp.estimates.estimate import Estimate, estimate
-from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
+from cusp.estimates.plot import check_plot, digits, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import Parser, parse_together, program
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     show: Callable[[Any], str]
 
 
-PREDICTED = Column("predicted_ms", "ms", 8, megabytes)  # if it was asked for
+PREDICTED = Column("predicted_ms", "ms", 8, digits)  # if it was asked for
 COLUMNS = (
     Column("replication", "replication", 12, "{:.3f}".format),
     Column("node_balance", "nodes", 7, "{:.2f}".format),
@@ -41,8 +41,8 @@ COLUMNS = (
     Column("master_balance", "masters", 8, "{:.2f}".format),
     Column("cut", "cut edges", 10, "{:.1%}".format),
     Column("partners", "partners", 9, "{:.1f}".format),
-    Column("mb_a_round", "MB/round", 9, megabytes),
-    Column("memory_mb", "MB/part", 8, megabytes),
+    Column("mb_a_round", "MB/round", 9, digits),
+    Column("memory_mb", "MB/part", 8, digits),
     Column("seconds", "seconds", 8, "{:.3f}".format),
 )
 FIRST = 10  # characters of a policy's name that always fit

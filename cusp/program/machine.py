@@ -168,4 +168,4 @@ def read_machine(path: str) -> Machine:
 
 def this_host() -> Machine:
     """Hosts like this one, with one rank each, on links of 10 Gbit/s."""
-    return Machine(1, len(os.sched_getaffinity(0)), host_bytes(), num_rate("10gbit"), LINKED.partner_s)
+    return Machine(1, len(os.sched_getaffinity(0)), host_bytes(), num_rate("10gbit"), LINKED)

@@ -27,6 +27,7 @@ import numpy as np
 
 from scripts.bench.compare_trees import SUITE, Run, gapbs_seconds, serialized, sources_of
 from scripts.bench.shared.graphs import graph_named
+from scripts.bench.shared.pictures import picture
 from scripts.bench.shared.rows import ROOT, absolute, add_file_options, call, keep, kept, table
 
 PICTURE = ROOT / "docs" / "pictures" / "cores.svg"
@@ -189,18 +190,11 @@ def per_edge(row: dict[str, Any]) -> str:
 
 def draw(path: Path, rows: list[dict[str, Any]]) -> None:
     """Milliseconds by threads, of graphs that ran with several numbers of them; what the suite takes is dashed."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     threads: dict[str, set[int]] = defaultdict(set)
     for row in rows:
         threads[row["graph"]].add(row["threads"])
     graphs = [graph for graph, found in threads.items() if graph != "memory" and len(found) > 1]
-    how: dict[str, Any] = {"figsize": (3.8 * len(graphs), 4.2), "layout": "constrained", "squeeze": False}
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cores", "font.family": "sans-serif"}):
-        drawn, axes = pyplot.subplots(1, len(graphs), sharey=True, **how)
+    with picture(path, "cores", 1, len(graphs), figsize=(3.8 * len(graphs), 4.2), sharey=True) as (_, axes):
         for axis, graph in zip(axes.flat, graphs):
             for place, app in enumerate(SUITE):
                 for tree, style in ((None, "o-"), ("gapbs", "o--")):
@@ -214,5 +208,3 @@ def draw(path: Path, rows: list[dict[str, Any]]) -> None:
             axis.grid(alpha=0.3)
         axes[0, 0].set_ylabel("milliseconds; dashed: GAP benchmark suite")
         axes[0, -1].legend(fontsize=8)
-        drawn.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-        pyplot.close(drawn)

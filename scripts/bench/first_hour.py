@@ -10,16 +10,14 @@ name. The minutes are those of the installation, of the first answer, which wait
 import argparse
 import csv
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from cusp.apps.run.output import commit
-from scripts.bench.shared.rows import ROOT, add_file_options, keep, table
+from scripts.bench.shared.rows import ROOT, add_file_options, keep, seconds_of, table
 
 SCRIPT = """import {library}
 from cusp import partition_graph, sssp
@@ -90,11 +88,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _minutes(home: Path, variables: dict[str, str], line: str) -> float:
     """Run a line of a shell; exit if it fails."""
-    begin = time.perf_counter()
-    done = subprocess.run(["bash", "-euc", line], cwd=home, env=variables, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return (time.perf_counter() - begin) / 60
+    return seconds_of(["bash", "-euc", line], variables, home) / 60
 
 
 def _write_data(home: Path, ids: str, nodes: int) -> dict[str, float]:

@@ -10,12 +10,9 @@ same graph from files of their own (the GAP benchmark suite), or from ours (SciP
 """
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,7 @@ from typing import Any
 from cusp.apps.run.output import commit
 from scripts.bench.compare_trees import APPS, SEARCHES, SUITE, built, serialized, sources_of
 from scripts.bench.shared.graphs import graph_named
-from scripts.bench.shared.rows import ROOT, absolute, add_file_options, keep, kept, read_rows, table
+from scripts.bench.shared.rows import absolute, add_file_options, keep, kept, read_rows, seconds_of, table
 
 ALL = "bfs,sssp,cc,pagerank32,kcore,triangles,betweenness"
 PARTS = ("startup", "partition", "prepare", "run")
@@ -126,12 +123,3 @@ def others(graph: Path, app: str, source: int, options: argparse.Namespace) -> I
         times = [seconds_of(command, {}) for _ in range(options.repeat + 1)]
         row = {"program": name, "graph": graph.stem, "app": app, "device": "cpu"}
         yield row | {"first": times[0], "again": statistics.median(times[1:])}
-
-
-def seconds_of(command: list[Any], variables: dict[str, str]) -> float:
-    """Wall seconds of a process."""
-    began = time.perf_counter()
-    done = subprocess.run([*map(str, command)], env=os.environ | variables, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{command[:4]} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-    return time.perf_counter() - began

@@ -10,7 +10,7 @@ from test_csr_builder import gathered
 
 from cusp.commands import generate as script
 from cusp.edge_lists import generators, random_kernels
-from cusp.edge_lists.generators import STREAMS, generate, rmat_slice
+from cusp.edge_lists.generators import STREAMS, generate
 from cusp.edge_lists.random_kernels import WeightRule
 from cusp.errors import InputError, OptionError
 from cusp.output.whole_file import OutputError
@@ -94,9 +94,10 @@ def test_seeds_differ(comm):
 
 
 @pytest.mark.mpi
-def test_rmat_slice(comm):
+def test_clean_rmat(comm):
     """Symmetric with its weights, no loops, no parallel edges, and as skewed as RMAT should be."""
-    result = rmat_slice(comm, 12, weights="1:9")
+    clean = {"symmetrize": True, "drop_loops": True, "dedup": True}
+    result = generate("rmat", comm, weights="1:9", scale=12, **clean).build()
     indptr, indices, weights = gathered(result)
     sources = np.repeat(np.arange(4096), np.diff(indptr))
     matrix = np.zeros((4096, 4096), np.uint8)

@@ -6,7 +6,7 @@ import graphs
 import pytest
 
 from cusp.__main__ import main
-from cusp.estimates.plot import PANELS, _draw, _draw_series, megabytes, short_name
+from cusp.estimates.plot import PANELS, _draw, _draw_series, digits, short_name
 from cusp.output.whole_file import OutputError
 
 
@@ -114,9 +114,9 @@ def test_equal_lines_can_be_told_apart():
     pyplot.close("all")
 
 
-def test_megabytes():
+def test_digits():
     """Neither "0.0" for little nor an exponent for much."""
-    assert [megabytes(value) for value in (0, 0.01234, 4.26, 34.04, 123456)] == ["0", "0.0123", "4.26", "34", "123,456"]
+    assert [digits(value) for value in (0, 0.01234, 4.26, 34.04, 123456)] == ["0", "0.0123", "4.26", "34", "123,456"]
 
 
 @pytest.mark.mpi

@@ -17,6 +17,7 @@ PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon"
                  for path in (ROOT / floor).rglob("*.cuh"))  # fmt: skip
 LIST_VARIANTS = """
 import json, sys
+from contextlib import suppress
 from types import SimpleNamespace
 import numpy as np
 from cusp.apps.edge_operator import Binding, EdgeOperator
@@ -28,13 +29,13 @@ from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from cusp.kernels.cuda import OPTIONS, source
 from cusp.policies import POLICIES, load_policy
 from cusp.policies.rules_gpu import NUM_FIELDS
-from cusp.policies.translate_rules import translate, why_not
+from cusp.policies.translate_rules import UntranslatableError, translate
 chosen = json.loads(sys.argv[1])
 found = [(path, source(path, **defines)) for path in chosen for defines in chosen[path]]
 types = {"RANK": "signed char", "OWNER": "unsigned char", "NUM_FIELDS": str(NUM_FIELDS)}
 WAYS = ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2")
 for place, policy in enumerate(map(load_policy, POLICIES)):
-    if not why_not(policy.master, policy.edge):
+    with suppress(UntranslatableError):
         rules = translate(policy.master, policy.edge)
         for gid, way in WAYS if policy.name == "oec" else WAYS[place % 3 :][:1]:
             text = source("cusp/policies/rules.cuh", rules, **types, GID=gid, DST_MASTER=way)

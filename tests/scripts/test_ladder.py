@@ -11,7 +11,7 @@ import parts
 import pytest
 
 from scripts.bench import __main__ as bench
-from scripts.bench.ladder.bench import picture, tables
+from scripts.bench.ladder.bench import draw, tables
 from scripts.bench.shared.rows import read_rows
 
 WIDE = 3000  # leaves: more than a block's own queue holds, and than a block of the largest size has threads
@@ -167,7 +167,7 @@ def test_tables_and_picture(tmp_path):
         ["a", "1,000", "9", "", "", ""],
         ["b", "2", "9", "5", "7", "500"],
     ]
-    picture(rows, tmp_path / "drawn.svg")
+    draw(rows, tmp_path / "drawn.svg")
     texts = [text.text for text in ElementTree.parse(tmp_path / "drawn.svg").iter("{http://www.w3.org/2000/svg}text")]
     assert {"road9", "a", "1,000", "b", "2"} <= {*texts}
 

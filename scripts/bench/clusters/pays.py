@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench.shared.graphs import weighted
+from scripts.bench.shared.pictures import picture
 from scripts.bench.shared.rows import (
     ROOT,
     add_file_options,
@@ -123,16 +124,9 @@ def shown(rows: list[dict[str, Any]]) -> str:
 
 def draw(path: Path, rows: list[dict[str, Any]]) -> None:
     """Time over that of oec, by policy: a panel for each graph and link, bars for algorithms and numbers of ranks."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     panels = list(dict.fromkeys((row["graph"], row["link"]) for row in rows))
     policies = list(dict.fromkeys(row["policy"] for row in rows))
-    how: dict[str, Any] = {"figsize": (11, 2.1 * len(panels)), "layout": "constrained", "squeeze": False}
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "pays", "font.family": "sans-serif"}):
-        drawn, axes = pyplot.subplots(len(panels), 1, **how)
+    with picture(path, "pays", len(panels), 1, figsize=(11, 2.1 * len(panels))) as (drawn, axes):
         for axis, panel in zip(axes.flat, panels):
             some = {key: value for key, value in cells(rows).items() if (key[0], key[2]) == panel and "oec" in value}
             for place, policy in enumerate(policies):
@@ -144,4 +138,3 @@ def draw(path: Path, rows: list[dict[str, Any]]) -> None:
             axis.set(title=f"{panel[0]}, {panel[1] or 'one host'}", ylim=(0, 3), ylabel="time / that of oec")
             axis.spines[["top", "right"]].set_visible(False)
         drawn.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False)
-        drawn.savefig(path, metadata={"Date": None})

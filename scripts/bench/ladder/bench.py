@@ -14,7 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from scripts.bench.shared.bars import Bar, draw_bars
+from cusp.estimates.plot import digits
+from scripts.bench.shared.pictures import Bar, draw_bars
 from scripts.bench.shared.rows import ROWS, gpu_name, keep, kept, table
 
 HEAD = ["", "ms", "levels", "edges inspected", "GB/s", "factor"]
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
     rows = kept(options.rows, lambda row: (row["graph"], row["rung"]))
     print(tables(rows, options.markdown))
     if options.picture:
-        picture(rows, options.picture)
+        draw(rows, options.picture)
 
 
 def climb(options: argparse.Namespace) -> None:
@@ -84,12 +85,7 @@ def cells(row: dict[str, Any], before: dict[str, Any] | None) -> list[str]:
     return [row["rung"], digits(row["ms"]), f"{levels:,}", inspected, rate, factor]
 
 
-def digits(value: float) -> str:
-    """Three digits, or all that are before the point."""
-    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
-
-
-def picture(rows: list[dict[str, Any]], path: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw a panel for each graph; lengths are logarithms: the same distance is the same factor everywhere."""
     panels = {}
     for name, some in _by_graph(rows):

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,15 @@ def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT, limit: f
     if done.returncode:
         sys.exit(f"{module} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def seconds_of(command: Iterable[object], variables: Mapping[str, str], folder: Path = ROOT) -> float:
+    """Wall seconds of a process; exit if it fails."""
+    words, began = [*map(str, command)], time.perf_counter()
+    done = subprocess.run(words, env=os.environ | variables, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(words[:4])} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+    return time.perf_counter() - began
 
 
 def call_on_hosts(hosts: int, rate: str, ranks: int, module: str, *args: str | Path, limit: float = LIMIT) -> None:

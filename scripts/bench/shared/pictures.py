@@ -1,6 +1,7 @@
-"""Pictures of bars with their values beside them, for pages of docs/."""
+"""Pictures for pages of docs/, such as bars with their values beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,17 +19,26 @@ class Bar(NamedTuple):
     color: str
 
 
-def draw_bars(path: Path, title: str, panels: Mapping[str, Sequence[Bar]]) -> None:
-    """Draw panels one below the other, each with bars from the top down; texts stay texts in an SVG."""
+@contextmanager
+def picture(path: Path, salt: str, rows: int, columns: int, **how: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure of matplotlib and its axes, (rows, columns), written when the block ends; texts stay texts in an SVG."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
+        drawn, axes = pyplot.subplots(rows, columns, squeeze=False, layout="constrained", **how)
+        yield drawn, axes
+        drawn.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        pyplot.close(drawn)
+
+
+def draw_bars(path: Path, title: str, panels: Mapping[str, Sequence[Bar]]) -> None:
+    """Draw panels one below the other, each with bars from the top down."""
     sizes = [len(bars) for bars in panels.values()]
-    how: dict[str, Any] = {"figsize": (7.2, 0.21 * sum(sizes) + 0.6 * len(sizes)), "layout": "constrained"}
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif"}):
-        drawn, axes = pyplot.subplots(len(panels), 1, squeeze=False, height_ratios=sizes, **how)
+    inches = (7.2, 0.21 * sum(sizes) + 0.6 * len(sizes))
+    with picture(path, title, len(panels), 1, height_ratios=sizes, figsize=inches) as (drawn, axes):
         for axis, (head, bars) in zip(axes.flat, panels.items()):
             apart = (1.6 if bar.label and not above.label else 1.0 for above, bar in pairwise(bars))
             places = [*accumulate(apart, initial=0.0)]
@@ -41,5 +51,3 @@ def draw_bars(path: Path, title: str, panels: Mapping[str, Sequence[Bar]]) -> No
             axis.tick_params(length=0)
             axis.spines[:].set_visible(False)
         drawn.suptitle(title, x=0.99, ha="right", fontsize=9, color="#666666")
-        drawn.savefig(path, format=path.suffix[1:], metadata={"Date": None})
-        pyplot.close(drawn)
