@@ -225,7 +225,7 @@ APP = App(
         part, sync, source, options.direction, options.parents, prepared, options.start
     ),
     nodes=("parents",),
-    verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
+    verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, *answer.labels.values()),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,
     rehearsed=REHEARSED,

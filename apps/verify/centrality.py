@@ -13,9 +13,9 @@ from cusp.runtime.devices import move, to_host, xp_of
 
 ALONG = EdgeOperator("value * weight", into="dst.arrived")
 AGAINST = EdgeOperator("value * weight", into="src.arrived")
-STEP = EdgeOperator("share", into="dst.arrived")
+STEP = EdgeOperator("value", into="dst.arrived")
 LARGEST = EdgeOperator("weight", into="src.largest")
-WEIGHTED_STEP = EdgeOperator("share * (weight / src.largest)", into="dst.arrived", where="src.largest > 0")
+WEIGHTED_STEP = EdgeOperator("value * (weight / src.largest)", into="dst.arrived", where="src.largest > 0")
 WEIGH = EdgeOperator("weight / src.largest", into="src.strength", where="src.largest > 0")
 NOISE = 1e-13  # of the sum of all values: sums in another order differ by less
 OFF = 1e-9  # how far rounding may take a norm from 1, and ranks apart
@@ -153,10 +153,10 @@ def _norm(sync: Sync, values: Any, power: int) -> float:
     return float(sync.total(float((values**power).sum()))[0])
 
 
-def _sums(part: Partition, sync: Sync, values: Any, step: EdgeOperator) -> Any:
+def _sums(part: Partition, sync: Sync, values: Any, step: EdgeOperator, **given: Any) -> Any:
     """(masters,) float64: sums over the edges where ``step`` writes. Collective."""
     arrived = Label(part, np.float64, 0, ADD)
-    step(part, value=everywhere(part, sync, values, 0), arrived=arrived)
+    step(part, value=everywhere(part, sync, values, 0), arrived=arrived, **given)
     sync.reduce(arrived, write=step.write)
     return arrived.masters()
 
@@ -174,11 +174,9 @@ def _stepper(part: Partition, sync: Sync, weighted: bool) -> Callable[[Any, Any,
 
     def step(ranks: Any, teleport: Any, damping: float) -> Any:
         (kept,) = sync.total(float(ranks[strengths == 0].sum()))
-        share = everywhere(part, sync, damping * ranks / xp.where(strengths == 0, 1, strengths), 0)
-        arrived = Label(part, np.float64, 0, ADD)
-        (WEIGHTED_STEP if weighted else STEP)(part, share=share, arrived=arrived, **given)
-        sync.reduce(arrived, write="dst")
-        return arrived.masters() + (1 - damping + damping * kept) * teleport
+        shares = damping * ranks / xp.where(strengths == 0, 1, strengths)
+        arrived = _sums(part, sync, shares, WEIGHTED_STEP if weighted else STEP, **given)
+        return arrived + (1 - damping + damping * kept) * teleport
 
     return step
 

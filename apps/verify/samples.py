@@ -50,11 +50,11 @@ def verify_samples(
     late = found["weight"] > until if until < np.inf else np.zeros(row.size, np.bool_)
     raise_first(sync, _tell(late, f"later than {until} is an edge of node {{}}", node[col]))
     ends = (node[row], node[col]) if incoming else (node[col], node[row])
-    parallel, times = _count_edges(part, sync.comm, *ends), _times(col, node[row])
+    (first, parallel), times = _places_of_edges(part, sync.comm, *ends), _times(col, node[row])
     raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", *ends))
     raise_first(sync, _tell((times > parallel) & (not replace), "drawn too often: an edge from {} to {}", *ends))
     if "edge" in found:
-        number, first = found["edge"], _count_before(part, sync.comm, *ends)
+        number = found["edge"]
         wrong = (number < first) | (number >= first + parallel)
         raise_first(sync, _tell(wrong, "{} is not the number of an edge from {} to {}", number, *ends))
         twice = _times(np.arange(drawn.size).repeat(drawn), number) > 1
@@ -83,7 +83,7 @@ def verify_walks(part: Partition, sync: Sync, walks: Any, starts: np.ndarray, al
     source, target = walks[:, :-1].ravel(), walks[:, 1:].ravel()
     raise_first(sync, _tell((source < 0) & (target >= 0), "after its end, a walk goes on at node {}", target))
     goes, ends = target >= 0, (source >= 0) & (target < 0)
-    parallel = _count_edges(part, sync.comm, source[goes], target[goes])
+    _, parallel = _places_of_edges(part, sync.comm, source[goes], target[goes])
     raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", source[goes], target[goes]))
     degrees = _degrees(part, sync.comm, source[ends], False)
     raise_first(sync, _tell((degrees > 0) & all_alike, "a walk ends, but there are edges, at node {}", source[ends]))
@@ -101,21 +101,8 @@ def _times(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return times
 
 
-def _count_edges(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """(n,) int64: how many parallel edges of the graph there are from each source to its target. Collective."""
-    offsets, rows = to_host(part.offsets), np.arange(part.num_proxies, dtype=np.int64)
-    known = np.sort(rows.repeat(np.diff(offsets)) << 32 | to_host(part.targets))
-
-    def count(asked: np.ndarray) -> np.ndarray:
-        source, target = (part.lid_map.lids(some).astype(np.int64) for some in asked.reshape(2, -1))
-        pairs = np.where((source < 0) | (target < 0), -1, source << 32 | target)
-        return np.searchsorted(known, pairs, side="right") - np.searchsorted(known, pairs)
-
-    return _ask_all(comm, np.concatenate([sources, targets]), count)
-
-
-def _count_before(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """(n,) int64: how many edges of the graph come before each pair, sorted by source and target. Collective."""
+def _places_of_edges(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """(2, n) int64: how many edges come before each pair, by source and target, and how many join it. Collective."""
     gids, offsets = to_host(part.gids), to_host(part.offsets)
     known = np.sort(gids)
     place = np.searchsorted(known, gids)
@@ -123,10 +110,13 @@ def _count_before(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, tar
 
     def count(asked: np.ndarray) -> np.ndarray:
         source, target = np.searchsorted(known, asked.reshape(2, -1))
-        here = np.isin(asked[: source.size], known)
-        return np.searchsorted(edges, source << 32 | target * here)
+        has_source, has_target = np.isin(asked, known).reshape(2, -1)
+        pairs = source << 32 | target * has_source
+        before = np.searchsorted(edges, pairs)
+        parallel = np.searchsorted(edges, pairs, side="right") - before
+        return np.concatenate([before, parallel * (has_source & has_target)])
 
-    return _ask_all(comm, np.concatenate([sources, targets]), count)
+    return _ask_all(comm, np.concatenate([sources, targets]), count).reshape(2, -1)
 
 
 def _degrees(part: Partition, comm: MPI.Intracomm, gids: np.ndarray, incoming: bool) -> np.ndarray:
