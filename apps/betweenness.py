@@ -169,13 +169,7 @@ APP = App(
     prepare=prepare,
     run=lambda part, sync, source, wanted, options: betweenness(sync, wanted, options.checkpoint),
     verify=lambda part, sync, source, answer, wanted, options: verify_betweenness(
-        wanted.part,
-        sync,
-        answer.labels["betweenness"],
-        wanted.sources,
-        wanted.scale,
-        answer.edges.get("betweenness"),
-        wanted.edge_scale,
+        wanted.part, sync, answer, wanted.sources, wanted.scale, wanted.edge_scale
     ),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,

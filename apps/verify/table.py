@@ -1,10 +1,8 @@
 """Verifiers of tables of distances and of paths, and of closeness: see apps/verify/check.py."""
 
-from typing import Any
-
 import numpy as np
 
-from cusp import MIN, EdgeOperator, Label, Partition, Sync
+from cusp import MIN, Answer, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.betweenness import RELAX, ROUNDING, differ
 from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.runtime.devices import move, to_host, xp_of
@@ -107,22 +105,18 @@ def _everywhere_of(part: Partition, sync: Sync, label: Label, nodes: np.ndarray)
     return values
 
 
-def verify_closeness(
-    part: Partition, sync: Sync, closeness: Any, harmonic: Any, eccentricity: Any, reaching: Any, sources: list[int],
-    scale: float,
-) -> None:  # fmt: skip
+def verify_closeness(part: Partition, sync: Sync, answer: Answer, sources: list[int], scale: float) -> None:
     """Check closeness by searching from one source after the other. Collective.
 
     Parameters
     ----------
     part : Partition
         Without weights, if they do not count.
-    closeness, harmonic, eccentricity : (masters,) float64, on the device of the partition
-    reaching : (masters,) int64
     scale : float
         How many nodes each of the sources stands for.
     """
     xp, masters = xp_of(part.device), part.num_masters
+    closeness, harmonic, eccentricity, reaching = answer.labels.values()
     reached, lengths, inverse = xp.zeros(masters), xp.zeros(masters), xp.zeros(masters)
     for source in sources:
         label = _lengths_from(part, sync, source)
