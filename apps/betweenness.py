@@ -18,7 +18,7 @@ from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
-from cusp.apps.shared.dependencies import Alone, make_sweeps, sweeps_alone
+from cusp.apps.shared.dependencies import AddAlone, make_sweeps, sweeps_alone
 from cusp.apps.shared.graphs.whole_graph import tasks_at_once
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.betweenness import verify_betweenness
@@ -41,8 +41,8 @@ class Wanted:
     sources : list of int
     scale : float
         Factor of the sum of the dependencies of the sources.
-    alone : Alone, or None
-        Where each rank has a copy of a small graph, in which it adds some of the sources by itself.
+    alone : function, or None
+        See :func:`~cusp.apps.shared.dependencies.sweeps_alone`.
     search : Any
         What :func:`cusp.apps.bfs.prepare` returned; Lengths for paths by weights, and for edges.
     edge_scale : float, or None
@@ -52,7 +52,7 @@ class Wanted:
     part: Partition
     sources: list[int]
     scale: float
-    alone: Alone | None
+    alone: AddAlone | None
     search: Any
     edge_scale: float | None = None
 
@@ -93,7 +93,7 @@ def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
         search, alone = wanted.search, wanted.alone
-        levels += sweeps.add_alone(alone, some, search) if alone else sweeps.add(some[0], search)
+        levels += alone(sweeps, some, search) if alone else sweeps.add(some[0], search)
         progress.update(first + len(some), len(wanted.sources), "source", done)
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(levels, {"centrality": sweeps.centrality}, sources=first + len(some))
@@ -169,13 +169,7 @@ APP = App(
     prepare=prepare,
     run=lambda part, sync, source, wanted, options: betweenness(sync, wanted, options.checkpoint),
     verify=lambda part, sync, source, answer, wanted, options: verify_betweenness(
-        wanted.part,
-        sync,
-        answer.labels["betweenness"],
-        wanted.sources,
-        wanted.scale,
-        answer.edges.get("betweenness"),
-        wanted.edge_scale,
+        wanted.part, sync, answer, wanted.sources, wanted.scale, wanted.edge_scale
     ),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,

@@ -108,25 +108,8 @@ def _level_by_level(part: Partition, sync: Sync, prepared: Any, source: int, dir
     """Each level a round. Collective."""
     search = BreadthFirstSearch(part, sync, source, parents, prepared)
     while search.count_frontier() > 0:
-        search.advance(pull=choose_direction(search, direction) == "pull")
+        search.advance(pull=search.pulls(direction))
     return search.answer()
-
-
-def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
-    """Push or pull the next level: as the option says, or what costs less (Beamer et al., SC 2012, section 5).
-
-    After a push, pull when the frontier has a large part of the unexplored edges; after a pull, push when the frontier
-    shrinks and is small.
-    """
-    if search.in_edges is None:
-        return "push"
-    if direction != "auto":
-        return direction
-    if search.pulled:
-        cheaper = search.nodes >= search.nodes_before or search.nodes > search.part.num_nodes // BETA
-    else:
-        cheaper = search.edges > search.unexplored // ALPHA
-    return "pull" if cheaper else "push"
 
 
 class BreadthFirstSearch:
@@ -165,6 +148,18 @@ class BreadthFirstSearch:
         self.nodes_before, self.unexplored = self.nodes, self.unexplored - self.edges
         self.nodes, self.edges = self.sync.total(*self.ops.frontier_size(self.label.updated, self.part.degrees))
         return self.nodes
+
+    def pulls(self, direction: str) -> bool:
+        """Whether to pull the next level: as the option says, or if it costs less (Beamer et al., SC 2012, section 5).
+
+        After a push, pull when the frontier has a large part of the unexplored edges; after a pull, push when the
+        frontier shrinks and is small.
+        """
+        if self.in_edges is None or direction != "auto":
+            return self.in_edges is not None and direction == "pull"
+        if self.pulled:
+            return self.nodes >= self.nodes_before or self.nodes > self.part.num_nodes // BETA
+        return self.edges > self.unexplored // ALPHA
 
     def advance(self, pull: bool) -> None:
         """Reach the next level where mirrors know the frontier, and bring it to the masters. Collective.
@@ -225,7 +220,7 @@ APP = App(
         part, sync, source, options.direction, options.parents, prepared, options.start
     ),
     nodes=("parents",),
-    verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
+    verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, *answer.labels.values()),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,
     rehearsed=REHEARSED,

@@ -169,9 +169,7 @@ def _add_batches(batch: Batch, sources: list[int], sums: HopSums) -> Found:
     return reach, rounds
 
 
-def _add_each(
-    part: Partition, sync: Sync, search: Callable[[int], Answer], sources: list[int], sums: HopSums
-) -> Found:  # fmt: skip
+def _add_each(part: Partition, sync: Sync, search: Callable[[int], Answer], sources: list[int], sums: HopSums) -> Found:
     """One search after the other. Collective."""
     xp, reach, rounds = xp_of(part.device), np.zeros(len(sources)), 0
     for place, source in enumerate(sources):
@@ -250,7 +248,7 @@ APP = App(
     prepare=prepare,
     run=lambda part, sync, source, wanted, options: closeness(sync, wanted, options.checkpoint),
     verify=lambda part, sync, source, answer, wanted, options: verify_closeness(
-        wanted.part, sync, **answer.labels, sources=wanted.sources, scale=wanted.scale
+        wanted.part, sync, answer, wanted.sources, wanted.scale
     ),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,

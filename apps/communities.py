@@ -171,10 +171,7 @@ def communities(
     level = levels.make_level(graph, sync, resolution, most)
     names, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     groups = levels.number(level, names)
-    figures = {
-        "modularity": levels.modularity(level, groups),
-        "communities": levels.count_communities(level, groups),
-    }
+    figures = {"modularity": levels.modularity(level, groups), "communities": levels.count_communities(level, groups)}
     found = levels.smallest_members(level, groups)
     if level.names is not None:
         found = found[level.graph.lid_map.lids(graph.gids[: graph.num_masters])]
@@ -215,15 +212,7 @@ APP = App(
         part, sync, options.algorithm, graph, options.seed, options.resolution, options.checkpoint
     ),
     nodes=("community",),
-    verify=lambda part, sync, _, answer, graph, options: verify_communities(
-        graph,
-        sync,
-        answer.labels["community"],
-        **answer.figures,
-        resolution=options.resolution,
-        least=options.algorithm != "label-propagation",
-        connected=options.algorithm == "leiden",
-    ),
+    verify=lambda part, sync, _, answer, graph, options: verify_communities(graph, sync, answer, options),
     add_options=add_options,
     needs_source=False,
     weighted=True,

@@ -113,11 +113,10 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
                 report.hint(comm.rank, hints.about_run(job.quality, job.part.num_edges, *local))
         if app.show:
             show = Sync(job.plan, comm), source, answer.on_host(), options, lambda gid: shortened(job.name_of(gid))
-            for line in app.show(job.part, *show):
-                report.say(comm.rank, line)
+            report.say(comm.rank, *app.show(job.part, *show))
     if options.output:
-        for line in write_answer(options.output, answer.on_host(), job.part, comm, job.names, app.nodes):
-            report.say(comm.rank, line)
+        wrote = write_answer(options.output, answer.on_host(), job.part, comm, job.names, app.nodes)
+        report.say(comm.rank, *wrote)
     if options.rows:
         append_rows(options.rows, rows, comm)
     if options.json:
@@ -163,22 +162,17 @@ def prepare_job(
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
     report.progress(comm.rank, "")
-    for note in source.notes:
-        report.say(comm.rank, note)
-    report.say(comm.rank, report.describe_graph(source.name, source.header, source.names is not None))
+    report.say(comm.rank, *source.notes, report.describe_graph(source.name, source.header, source.names is not None))
     if source.header.weight_dtype is not None and hasattr(options, "weighted") and not app.reads_weights(options):
         report.say(comm.rank, f"{app.name} counts edges and leaves the weights out; --weighted takes them")
-    report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
-    for line in source.settled:
-        report.say(comm.rank, line)
+    report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases), *source.settled)
     what = f"to compile {compiled} functions, which are kept for later runs" if compiled else "to load compiled code"
     what = what if all_kept() else "to compile code, which is not kept"
     report.say(comm.rank, f"start-up: {startup:.2f} s {what}")
     report.say(comm.rank, report.describe_placement(placement, source.compiled.where, comm))
     if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")
-    for line in report.describe_card(device, comm):
-        report.say(comm.rank, line)
+    report.say(comm.rank, *report.describe_card(device, comm))
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     report.hint(comm.rank, hints.about_partition(source.policy, quality))
     job = Job(

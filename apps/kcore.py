@@ -93,21 +93,14 @@ def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     return undirected_graph(part, sync, CORES.prepare)
 
 
-def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:
-    """Check an answer of :func:`kcore`. Collective."""
-    inner = sync.on(graph.plan)
-    if k is None:
-        verify_cores(graph.part, inner, answer.labels["core"], **answer.figures)
-    else:
-        verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=min(k, MOST), **answer.figures)
-
-
 APP = App(
     name="kcore",
     summary="core number of every node, or one k-core, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, graph, options: kcore(part, sync, graph, options.k),
-    verify=lambda part, sync, _, answer, graph, options: verify(part, sync, answer, graph, options.k),
+    verify=lambda part, sync, _, answer, graph, options: verify_cores(
+        graph.part, sync.on(graph.plan), *answer.labels.values(), k=options.k and min(options.k, MOST), **answer.figures
+    ),
     add_options=lambda parser: parser.add_argument(
         "--k", type=positive, help="only find the core of this k (default: all core numbers)"
     ),

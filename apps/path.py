@@ -104,7 +104,7 @@ APP = App(
     run=lambda part, sync, source, prepared, options: shortest_tree(part, sync, source, *prepared),
     verify=lambda part, sync, source, answer, prepared, options: (
         verify_hops if prepared[0] is None else verify_distances
-    )(part, sync, source, **answer.labels),
+    )(part, sync, source, *answer.labels.values()),
     nodes=("parents",),
     show=show,
     add_options=add_options,

@@ -117,12 +117,7 @@ def look(detours: Detours, guess: Detour, next_length: float) -> list[Detour]:
 
 
 def show(
-    part: Partition,
-    sync: Sync,
-    source: None,
-    answer: Answer,
-    options: argparse.Namespace,
-    name_of: Callable[[int], str],
+    part: Partition, sync: Sync, _: None, answer: Answer, options: argparse.Namespace, name_of: Callable[[int], str]
 ) -> list[str]:
     """A line for each path."""
     numbers, nodes, far = answer.table.values()
@@ -146,7 +141,7 @@ APP = App(
     prepare=lambda part, sync, options: graphs_of(part, sync, options.hops),
     run=lambda part, sync, _, graphs, options: paths(sync, graphs, options.source, options.target, options.k),
     verify=lambda part, sync, _, answer, graphs, options: verify_paths(
-        graphs.part, sync, options.source, options.target, options.k, **answer.table
+        graphs.part, sync, answer, options.source, options.target, options.k
     ),
     nodes=("node",),
     show=show,

@@ -177,14 +177,7 @@ APP = App(
     run=lambda part, sync, source, wanted, options: ppr(
         sync, wanted, options.seeds, options.top, options.damping, options.tolerance, options.iterations
     ),
-    verify=lambda part, sync, source, answer, wanted, options: verify_best(
-        wanted.part,
-        sync,
-        **answer.table,
-        damping=options.damping,
-        tolerance=options.tolerance,
-        iterations=options.iterations,
-    ),  # fmt: skip
+    verify=lambda part, sync, source, answer, wanted, options: verify_best(wanted.part, sync, answer, options),
     nodes=("seed", "node"),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,

@@ -115,16 +115,8 @@ APP = App(
     prepare=prepare,
     run=lambda part, sync, source, prepared, options: sample(part, sync, prepared, options.batch_size, options.until),
     verify=lambda part, sync, source, answer, prepared, options: verify_samples(
-        part,
-        sync,
-        answer.arrays,
-        prepared[1],
-        options.fan_out,
-        options.replace,
-        options.incoming,
-        not options.weighted and options.until is None,
-        np.inf if options.until is None else options.until,
-    ),  # fmt: skip
+        part, sync, answer, prepared[1], options
+    ),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.incoming,
     needs_source=False,

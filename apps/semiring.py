@@ -172,9 +172,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument("--algorithm", choices=tuple(ALGORITHMS), default="bfs", help="what to run (default: bfs)")
     parser.add_argument(
-        "--tolerance", type=between(LEAST["float64"], 1), default=1e-6, metavar="T",
-        help="of pagerank (default: 1e-6)",
-    )  # fmt: skip
+        "--tolerance", type=between(LEAST["float64"], 1), default=1e-6, metavar="T", help="of pagerank (default: 1e-6)"
+    )
 
 
 APP = App(

@@ -228,7 +228,7 @@ APP = App(
     run=lambda part, sync, source, wanted, options: (
         table(sync, wanted, *ends_of(options)) if options.landmarks is None else estimate(sync, wanted, options)
     ),
-    verify=lambda part, sync, source, answer, wanted, options: verify_table(wanted.part, sync, **answer.table),
+    verify=lambda part, sync, source, answer, wanted, options: verify_table(wanted.part, sync, answer),
     nodes=("origin", "destination"),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not (options.hops and symmetric),

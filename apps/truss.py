@@ -126,16 +126,14 @@ def remove_triangles(
     highs, lows = take(nodes.highs, edges), take(nodes.lows, edges)
     own = EdgeRows(graph.offsets, graph.targets, nodes.edges, removed.values, support.values, support.updated)
 
-    def removed_of(entries: Any) -> Any:
-        return take(removed.values, take(nodes.edges, entries))
-
     def lose(entries: Any, lost: Any) -> None:
         some = lost.nonzero()[0]
         fewer = take(nodes.edges, take(entries, some))
         xp_of(device).add.at(support.values, fewer, take(lost, some))
         support.mark(fewer)
 
-    for table in tables_of(graph, comm, to_host(take(nodes.names, lows)), removed_of, lose):
+    names = to_host(take(nodes.names, lows))
+    for table in tables_of(graph, comm, names, lambda entries: take(removed.values, take(nodes.edges, entries)), lose):
         pairs, rows = (move(each, device) for each in (table.pairs, table.rows))
         given = own
         if table.counts is not None:

@@ -138,9 +138,7 @@ APP = App(
     run=lambda part, sync, source, prepared, options: walks(
         sync, prepared, options.length, options.p, options.q, options.seed
     ),
-    verify=lambda part, sync, source, answer, prepared, options: verify_walks(
-        part, sync, answer.arrays["walks"], prepared[1], not options.weighted
-    ),
+    verify=lambda part, sync, source, answer, prepared, options: verify_walks(part, sync, answer, prepared[1], options),
     add_options=add_options,
     needs_source=False,
     weighted=True,

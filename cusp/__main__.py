@@ -130,8 +130,7 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
     if shares:
         report.say(comm.rank, shares)
     report.say(comm.rank, report.describe_placement(placement, compiled.where, comm))
-    for line in report.describe_card(device, comm):
-        report.say(comm.rank, line)
+    report.say(comm.rank, *report.describe_card(device, comm))
     report.say(comm.rank, f"memory: up to {peak:,.0f} MB per rank, the program included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
@@ -163,8 +162,7 @@ def new_policy(comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, make_parser("new-policy"), argv)
     with together(comm):
         written = write_template(options.name) if comm.rank == 0 else []
-    for line in written:
-        report.say(comm.rank, line)
+    report.say(comm.rank, *written)
     return 0
 
 

@@ -90,11 +90,6 @@ class SyncPlan:
         found: Lists = getattr(self, location)
         return found
 
-    def partners(self, location: str = "any") -> int:
-        """Number of ranks with which this one exchanges labels."""
-        lists = self.lists(location)
-        return sum(1 for mirrors, masters in zip(lists.mirrors, lists.masters) if mirrors.size or masters.size)
-
 
 def make_plan(part: Partition, comm: Intracomm, transport: str = "auto") -> SyncPlan:
     """Tell every master where its mirrors are and what roles they play. Collective.

@@ -107,9 +107,7 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
     rows = list(graph.adjacency())
     if graph.is_multigraph():
         degrees = [sum(map(len, row.values())) for _, row in rows]
-        ends = chain.from_iterable(
-            [node] * len(parallel) for _, row in rows for node, parallel in row.items()
-        )  # fmt: skip
+        ends = chain.from_iterable([node] * len(parallel) for _, row in rows for node, parallel in row.items())
         data: Iterable[dict] = (edge for _, row in rows for parallel in row.values() for edge in parallel.values())
     else:
         degrees = [len(row) for _, row in rows]
@@ -132,12 +130,9 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
 
 
 def convert_from_nx(
-    graph: Any,
-    edge_attrs: dict | None = None,
-    preserve_edge_attrs: bool = False,
-    preserve_node_attrs: bool = False,
+    graph: Any, edge_attrs: dict | None = None, preserve_edge_attrs: bool = False, preserve_node_attrs: bool = False,
     **_: Any,
-) -> PartitionedNxGraph:
+) -> PartitionedNxGraph:  # fmt: skip
     """Partition a graph across the ranks. Collective: all of them give the same.
 
     Raises

@@ -21,7 +21,7 @@ DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
 
 @dataclass(frozen=True)
 class Queue:
-    """Memory for compacted frontiers of ``capacity`` nodes each, and the counters.
+    """Memory for compacted frontiers, and the counters.
 
     Attributes
     ----------
@@ -31,7 +31,6 @@ class Queue:
         Struct Queues of frontier.cuh, which kernels take.
     """
 
-    capacity: int
     progress: Any
     struct: Struct
 
@@ -43,9 +42,8 @@ def make_queue(part: Partition) -> Queue:
 def queue_of(part: Partition, offsets: Any) -> Queue:
     """Memory for a frontier of the rows that have edges; all operators share it, as each leaves it empty."""
     return kept_with(  # type: ignore[no-any-return]
-        part, ("queue", offsets.data.ptr),
-        lambda: queue_for(total(offsets[1:] > offsets[:-1]), part.num_local_edges, 1),
-    )  # fmt: skip
+        part, ("queue", offsets.data.ptr), lambda: queue_for(total(offsets[1:] > offsets[:-1]), part.num_local_edges, 1)
+    )
 
 
 def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
@@ -60,7 +58,7 @@ def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
     capacity, progress = max(rows, 1), cp.zeros(PROGRESS_WORDS, np.uint64)
     aside = memory_of("gpu").empty_aside  # large frontiers are rare
     nodes, starts, shifts = (aside(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))
-    return Queue(capacity, progress, struct(nodes, starts, shifts, capacity, progress))
+    return Queue(progress, struct(nodes, starts, shifts, capacity, progress))
 
 
 def require_countable(nodes: int, edges: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cusp.partition import Partition, transpose
 from cusp.runtime.devices import Array
+from gluon.reduction import MIN
 
 if TYPE_CHECKING:
     from cusp.apps.shared.graphs.undirected import RowPieces
@@ -52,16 +53,21 @@ def width_of_steps(steps: np.ndarray, part: Partition, whole: bool) -> float:
     return max(width, 1.0) if whole else width
 
 
-def bucket_end(lowest: Any, delta: Any, far: Any) -> Any:
-    """The end of the bucket of a distance; above it even where floats are coarse, ``far`` for what is left."""
-    number = far.dtype.type
-    lowest, delta, far = lowest.item(), delta.item(), far.item()
+def width_in(key: np.dtype, delta: float) -> Any:
+    """The width of a bucket as a number of the type of priorities; of whole numbers at least 1."""
+    width = min(delta, MIN.identity(key).item())
+    return key.type(width if key.kind == "f" else max(round(width), 1))
+
+
+def bucket_end(key: np.dtype, lowest: Any, delta: float) -> Any:
+    """The end of the bucket of a priority; above it even where floats are coarse, the highest for what is left."""
+    lowest, delta, far = key.type(lowest).item(), width_in(key, delta).item(), MIN.identity(key).item()
     if delta == math.inf or not -math.inf < lowest < far:
-        return number(far)
+        return key.type(far)
     end = lowest // delta * delta + delta
     if isinstance(far, float):
         end = max(end, math.nextafter(lowest, math.inf))
-    return number(min(end, far))
+    return key.type(min(end, far))
 
 
 class InEdges(NamedTuple):
@@ -109,9 +115,7 @@ def own_neighbours(part: Partition) -> tuple[Any, Any]:
 class Undirected(Protocol):
     """Rows of neighbours, merged and sorted; see apps/shared/graphs/undirected.py."""
 
-    def merge_rows(
-        self, arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
-    ) -> tuple[Array, Array, Array]:
+    def merge_rows(self, arrived: "list[RowPieces]", num_proxies: int, weighted: bool) -> tuple[Array, Array, Array]:
         """Offsets, targets (int32) and weights (float64 or None) of all proxies.
 
         Rows ascend, without loops and duplicates. ``arrived`` is emptied.

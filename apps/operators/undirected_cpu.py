@@ -18,7 +18,7 @@ DIGIT_BITS = 11  # at most, of a longer one
 
 
 def merge_rows(
-    arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
+    arrived: "list[RowPieces]", num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Every row is gathered, and sorted where it is: so each belongs to one thread, and stays in its caches."""
     begins, targets, sums = gather_rows(arrived, num_proxies, np.int32, np.float64, weighted)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cusp.apps.shared.graphs.undirected import RowPieces
 
 
-def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
+def merge_rows(arrived: "list[RowPieces]", num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
     """An entry is sorted as one number, its row above its neighbour."""
     keys, values = [], []
     while arrived:

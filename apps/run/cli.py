@@ -33,14 +33,8 @@ def with_gids(
         given = getattr(options, action.dest, None)
         if action.type not in (cli.one_node, cli.node_list, cli.weighted_node) or given is None:
             continue
-        words, option = [given] if isinstance(given, str) else given, action.option_strings[-1]
-        if action.type is cli.weighted_node:
-            setattr(chosen, action.dest, weights_of(words, names, num_nodes, option))
-            continue
-        if isinstance(given, str):
-            setattr(chosen, action.dest, gid_of(given, names, num_nodes, option))
-        else:
-            setattr(chosen, action.dest, gids_of(given, names, num_nodes, option))
+        look_up = weights_of if action.type is cli.weighted_node else gid_of if isinstance(given, str) else gids_of
+        setattr(chosen, action.dest, look_up(given, names, num_nodes, action.option_strings[-1]))
     return chosen
 
 

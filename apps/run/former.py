@@ -67,7 +67,7 @@ class Former:
                 raise FormerError(f"{self.path}: has {size:,} nodes, and the graph has only {part.num_nodes:,}")
             if nodes and slab.size and not 0 <= slab.min() <= slab.max() < size:
                 raise FormerError(f"{self.path}: /{name} has values that are no nodes")
-            numbers = self._numbers(size, part.num_nodes)
+            numbers = self._numbers(size)
         gids = to_host(part.gids[: part.num_masters])
         if numbers is not None:
             former = np.full(part.num_nodes, size)
@@ -93,7 +93,7 @@ class Former:
         values, size = self._result.values[name], self._result.values[name].size
         return values[size * comm.rank // comm.size : size * (comm.rank + 1) // comm.size], size
 
-    def _numbers(self, size: int, num_nodes: int) -> np.ndarray | None:
+    def _numbers(self, size: int) -> np.ndarray | None:
         """(size,) int64: which nodes the former ones are now; None if their numbers are the same."""
         now, then = self._names, self._result.names if self._result else None
         if self._result is None and has_names(self.path):

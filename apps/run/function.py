@@ -72,11 +72,8 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
             unlike = {"checkpoint": None, "every": None, "start": getattr(chosen, "start", None) and True}
             state = part.prepared(app, argparse.Namespace(**vars(chosen) | unlike))
-            chosen.checkpoint, chosen.every, chosen.start = (
-                checkpoint,
-                None,
-                open_former(comm, chosen, part.names, former),
-            )
+            start = open_former(comm, chosen, part.names, former)
+            chosen.checkpoint, chosen.every, chosen.start = checkpoint, None, start
             answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)
             answer = answer.on_host()
             if verify:

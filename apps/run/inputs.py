@@ -143,13 +143,9 @@ def open_slice(
 
 
 def _open_file(
-    comm: MPI.Intracomm,
-    header: GraphHeader,
-    compiled: CompiledPolicy,
-    options: argparse.Namespace,
-    weighted: bool,
+    comm: MPI.Intracomm, header: GraphHeader, compiled: CompiledPolicy, options: argparse.Namespace, weighted: bool,
     placement: Placement,
-) -> Input:
+) -> Input:  # fmt: skip
     compiled, lines = _settled(compiled, options, header, None, placement, comm)
 
     def build(watch: Stopwatch, csc: bool) -> Partition:

@@ -26,10 +26,7 @@ def add_source_options(
     every: str = "all, the default: exact",
 ) -> None:  # fmt: skip
     """Options of an app that starts from each of many sources; the texts say what some, K and all of them are for."""
-    parser.add_argument(
-        "--sources", type=_number_or_all, default="all", metavar="K",
-        help=f"{drawn}; or {every}",
-    )  # fmt: skip
+    parser.add_argument("--sources", type=_number_or_all, default="all", metavar="K", help=f"{drawn}; or {every}")
     parser.add_argument("--source", type=one_node, nargs="+", metavar="NODE", help=named)
 
 

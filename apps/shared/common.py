@@ -137,7 +137,7 @@ def _rows_of(
     firsts = ends - np.diff(ends, prepend=0)
     for turn in range(max(comm.allgather(max(map(len, rounds))))):
         send = [lids[cuts[turn]] if turn < len(cuts) else lids[:0] for lids, cuts in zip(asked, rounds)]
-        places = [_places_of(graph, lids) for lids in send]
+        places = [places_of_edges(graph, lids) for lids in send]
         sizes = build.all_to_all(comm, [sizes_of(graph.offsets, lids) for lids in send])
         entries = build.all_to_all(comm, [take(graph.gids, take(graph.targets, some)) for some in places])
         values = build.all_to_all(comm, [values_of(some) for some in places]) if values_of else [None] * comm.size
@@ -157,8 +157,8 @@ def _rows_of(
                 give_back(some, counts)
 
 
-def _places_of(graph: Partition, lids: Any) -> Any:
-    """(n,) int64: the places of the edges of some masters, row after row."""
+def places_of_edges(graph: Partition, lids: Any) -> Any:
+    """(n,) int64: the places of the out-edges of some proxies, row after row."""
     begins = offsets_of(sizes_of(graph.offsets, lids))
     rows = backend(Undirected, graph.device).rows_of_edges(begins)
     return numbers(0, rows.size, np.int64, graph.device) + take(take(graph.offsets, lids) - begins[:-1], rows)

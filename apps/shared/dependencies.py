@@ -48,21 +48,6 @@ class Found(NamedTuple):
     wrong: int | None
 
 
-class Alone(NamedTuple):
-    """A copy of a small graph.
-
-    Attributes
-    ----------
-    add : function
-        Adds the dependencies on some sources.
-    places : (edges,) int64
-        Where the edges of this rank are in the copy.
-    """
-
-    add: Callable[[list[int]], Found]
-    places: Any
-
-
 class Levels(NamedTuple):
     """The proxies that a search reached, by level.
 
@@ -134,18 +119,6 @@ class Sweeps:
         self._add_dependencies(levels)
         return levels.deepest
 
-    def add_alone(self, alone: Alone, sources: list[int], prepared: Any) -> int:
-        """Add those of several sources, each rank some by itself; returns the number of levels. Collective."""
-        comm, nodes = self.sync.comm, self.part.num_nodes
-        found = alone.add(sources[comm.rank :: comm.size])
-        wrong = self.sync.lowest(nodes if found.wrong is None else found.wrong)
-        if wrong < nodes:
-            self.add(wrong, prepared)  # which says why that cannot be
-        self.centrality += sum_of_copies(self.part, comm, found.nodes)
-        if found.edges is not None:
-            self.edges += sum_of_copies(self.part, comm, found.edges, alone.places)
-        return int(self.sync.total(found.levels)[0])
-
     def _search(self, source: int, prepared: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
         self.levels.masters()[:] = bfs(self.part, self.sync, source, prepared=prepared).labels["hops"]
@@ -190,6 +163,9 @@ class Sweeps:
                                  self.centrality, shares.values, shares.updated)  # fmt: skip
             sync.broadcast(shares, read="dst")
             shares.swap_updated()
+
+
+AddAlone = Callable[[Sweeps, list[int], Any], int]  # see sweeps_alone
 
 
 class TightSweeps(Sweeps):
@@ -261,8 +237,10 @@ def _tight(
     return xp.searchsorted(places, offsets), columns[places], places
 
 
-def sweeps_alone(part: Partition, sync: Sync, sources: int, lengths: Lengths | None, edges: bool) -> Alone | None:
-    """What adds the dependencies on sources in a copy of the graph; None if that does not pay. Collective.
+def sweeps_alone(part: Partition, sync: Sync, sources: int, lengths: Lengths | None, edges: bool) -> AddAlone | None:
+    """What adds the dependencies on several sources to sweeps, each rank some in its copy of the graph. Collective.
+
+    None if that does not pay. It takes what :meth:`Sweeps.add` does, and is collective, too.
 
     Parameters
     ----------
@@ -279,9 +257,24 @@ def sweeps_alone(part: Partition, sync: Sync, sources: int, lengths: Lengths | N
     if part.device == "gpu":
         copy, alone = copy_of(part, sync.comm)
         prepared = prepare_bfs(copy, alone) if lengths is None else measure(copy, alone)
-        return Alone(partial(_sweep_copy, copy, alone, prepared), None)
+        return partial(_add_alone, partial(_sweep_copy, copy, alone, prepared), None)
     whole = whole_graph(part, sync.comm, lengths)
-    return Alone(partial(_sweep_rows, whole, edges), whole.places)
+    return partial(_add_alone, partial(_sweep_rows, whole, edges), whole.places)
+
+
+def _add_alone(
+    find: Callable[[list[int]], Found], places: Any, sweeps: Sweeps, sources: list[int], prepared: Any
+) -> int:  # fmt: skip
+    """Each rank adds some of the sources by itself; ``places``: where its edges are in the copy. Collective."""
+    part, sync, comm = sweeps.part, sweeps.sync, sweeps.sync.comm
+    found = find(sources[comm.rank :: comm.size])
+    wrong = sync.lowest(part.num_nodes if found.wrong is None else found.wrong)
+    if wrong < part.num_nodes:
+        sweeps.add(wrong, prepared)  # which says why that cannot be
+    sweeps.centrality += sum_of_copies(part, comm, found.nodes)
+    if found.edges is not None:
+        sweeps.edges += sum_of_copies(part, comm, found.edges, places)
+    return int(sync.total(found.levels)[0])
 
 
 def _sweep_rows(whole: WholeGraph, edges: bool, own: list[int]) -> Found:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp import MIN, EdgeOperator, Label, Partition, Sync, everywhere
+from cusp.apps.shared.common import places_of_edges
 from cusp.apps.shared.graphs.reversal import reversed_graph
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.shared.tree import trace
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
-from cusp.kernels.arrays import extremes, total
+from cusp.kernels.arrays import extremes, sizes_of, total
 from cusp.runtime.devices import move, to_host, xp_of
 from gluon.plan import SyncPlan
 
@@ -218,13 +219,10 @@ class Detours:
         lids = part.lid_map.lids(path[:-1])
         here = np.flatnonzero(lids >= 0)
         lids = move(lids[here], part.device)
-        begins = to_host(part.offsets[lids])
-        sizes = to_host(part.offsets[lids + 1]) - begins
-        edges = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-        edges = move(edges, part.device)
+        edges = places_of_edges(part, lids)
         ends = part.targets[edges]
         values = part.gids[ends], self.lengths.weights[edges], rests.rest.values[ends]
-        own = np.repeat(here, sizes), *map(to_host, values)
+        own = np.repeat(here, to_host(sizes_of(part.offsets, lids))), *map(to_host, values)
         places, heads, lengths, rest = map(np.concatenate, zip(*self.sync.comm.allgather(own)))
         order = np.argsort(path)
         found = order[np.searchsorted(path, heads, sorter=order).clip(max=path.size - 1)]

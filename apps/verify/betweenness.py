@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cusp import ADD, MAX, MIN, EdgeOperator, Label, Partition, Sync
+from cusp import ADD, MAX, MIN, Answer, EdgeOperator, Label, Partition, Sync
 from cusp.apps.operators.interfaces import SMALL, Undirected
 from cusp.apps.shared.graphs.whole_graph import sum_of_copies, whole_graph
 from cusp.apps.verify.check import raise_first, require, tell_node
@@ -20,24 +20,17 @@ DEPEND = EdgeOperator("src.paths / dst.paths * (1 + dst.depending)", into="src.d
 
 
 def verify_betweenness(
-    part: Partition, sync: Sync, betweenness: Any, sources: list[int], scale: float, edges: Any = None,
-    edge_scale: float | None = None,
-) -> None:  # fmt: skip
+    part: Partition, sync: Sync, answer: Answer, sources: list[int], scale: float, edge_scale: float | None = None
+) -> None:
     """Check betweenness by computing it anew, edge by edge; with weights, if the partition has some. Collective.
 
     1. The dependencies of a source add up to the nodes between it and all that it reaches: without weights, hops - 1
     for each. 2. Their sums over all sources, scaled, are the answer. On CPUs, one rank goes through a graph without
     weights by itself, and small ones are copied to every rank, which then takes some of the sources; in others, all
-    ranks go from level to level.
-
-    Parameters
-    ----------
-    betweenness : (masters,) float64
-    edges : (edges,) float64, optional
-        Of this rank's edges, with a scale of its own.
+    ranks go from level to level. Edges have a scale of their own, if they are wanted.
     """
-    whole = edges is None and part.weights is None and {*sync.plan.devices} == {"cpu"}
-    found = None if edges is None else xp_of(part.device).zeros(part.num_local_edges, np.float64)
+    whole = edge_scale is None and part.weights is None and {*sync.plan.devices} == {"cpu"}
+    found = None if edge_scale is None else xp_of(part.device).zeros(part.num_local_edges, np.float64)
     if whole and sync.comm.size == 1:
         starts = part.lid_map.lids(np.array(sources, np.int64))
         expected = _add_all(sync, sources, starts, part.offsets, part.targets)[: part.num_masters]
@@ -49,10 +42,11 @@ def verify_betweenness(
     else:
         expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources, found)
     expected *= scale
-    wrong = differ(part, betweenness, expected, scale)
+    wrong = differ(part, answer.labels["betweenness"], expected, scale)
     tell_node(part, sync, "betweenness: differs from a recount of the paths for node", wrong)
     if found is not None:
-        (wrong,) = sync.total(int(differ(part, edges, found * edge_scale, edge_scale).sum()))
+        off = differ(part, answer.edges["betweenness"], found * edge_scale, edge_scale)
+        (wrong,) = sync.total(int(off.sum()))
         require(sync, not wrong, f"betweenness: differs from a recount of the paths for {wrong:,} edges")
 
 

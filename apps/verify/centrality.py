@@ -13,9 +13,9 @@ from cusp.runtime.devices import move, to_host, xp_of
 
 ALONG = EdgeOperator("value * weight", into="dst.arrived")
 AGAINST = EdgeOperator("value * weight", into="src.arrived")
-STEP = EdgeOperator("share", into="dst.arrived")
+STEP = EdgeOperator("value", into="dst.arrived")
 LARGEST = EdgeOperator("weight", into="src.largest")
-WEIGHTED_STEP = EdgeOperator("share * (weight / src.largest)", into="dst.arrived", where="src.largest > 0")
+WEIGHTED_STEP = EdgeOperator("value * (weight / src.largest)", into="dst.arrived", where="src.largest > 0")
 WEIGH = EdgeOperator("weight / src.largest", into="src.strength", where="src.largest > 0")
 NOISE = 1e-13  # of the sum of all values: sums in another order differ by less
 OFF = 1e-9  # how far rounding may take a norm from 1, and ranks apart
@@ -50,9 +50,7 @@ def verify_katz(part: Partition, sync: Sync, answer: Answer, weighted: bool, opt
     _check_change(sync, "katz", own, beta, twice * options.tolerance * beta * part.num_nodes, values)
 
 
-def verify_hits(
-    part: Partition, sync: Sync, hubs: Any, authorities: Any, tolerance: float, weighted: bool
-) -> None:  # fmt: skip
+def verify_hits(part: Partition, sync: Sync, hubs: Any, authorities: Any, tolerance: float, weighted: bool) -> None:
     """Check that hubs and authorities follow from each other. Collective.
 
     No value is below 0, both have the sum 1, authorities are in proportion to the sums of their hubs, and hubs to those
@@ -96,29 +94,26 @@ def verify_pagerank(
     require(sync, change <= tolerance, message)
 
 
-def verify_best(
-    part: Partition, sync: Sync, seed: np.ndarray, node: np.ndarray, pagerank: np.ndarray, damping: float,
-    tolerance: float, iterations: int | None,
-) -> None:  # fmt: skip
+def verify_best(part: Partition, sync: Sync, answer: Answer, options: argparse.Namespace) -> None:
     """Check the highest ranks of walks that start at seeds, of some of these. Collective.
 
     A walk from the first, middle and last seed is repeated, edge by edge in the direction of the edges: 1. the nodes
-    named have these ranks, which do not rise, to ``tolerance``; 2. no other node has a higher rank.
+    named have these ranks, which do not rise, to the tolerance; 2. no other node has a higher rank.
 
     Parameters
     ----------
     part : Partition
         Without weights, if they do not count.
-    seed, node, pagerank : (seeds, 1), (seeds, top) and (seeds, top)
-        -1 and 0 where no more nodes have a rank.
     """
-    step, gids, off = _stepper(part, sync, part.weights is not None), part.gids[: part.num_masters], 2 * tolerance + OFF
+    seed, node, pagerank = answer.table.values()
+    step, gids = _stepper(part, sync, part.weights is not None), part.gids[: part.num_masters]
+    off = 2 * options.tolerance + OFF
     for place in sorted({0, len(seed) // 2, len(seed) - 1}):
         start, named, found = int(seed[place, 0]), node[place], pagerank[place]
         teleport = (gids == start).astype(np.float64)
         ranks, change, rounds = teleport, 1.0, 0
-        while change >= tolerance and rounds != iterations:
-            after = step(ranks, teleport, damping)
+        while change >= options.tolerance and rounds != options.iterations:
+            after = step(ranks, teleport, options.damping)
             (change,) = sync.total(float(abs(after - ranks).sum()))
             ranks, rounds = after, rounds + 1
         right, nodes = to_host(ranks).copy(), named[named >= 0]
@@ -153,10 +148,10 @@ def _norm(sync: Sync, values: Any, power: int) -> float:
     return float(sync.total(float((values**power).sum()))[0])
 
 
-def _sums(part: Partition, sync: Sync, values: Any, step: EdgeOperator) -> Any:
+def _sums(part: Partition, sync: Sync, values: Any, step: EdgeOperator, **given: Any) -> Any:
     """(masters,) float64: sums over the edges where ``step`` writes. Collective."""
     arrived = Label(part, np.float64, 0, ADD)
-    step(part, value=everywhere(part, sync, values, 0), arrived=arrived)
+    step(part, value=everywhere(part, sync, values, 0), arrived=arrived, **given)
     sync.reduce(arrived, write=step.write)
     return arrived.masters()
 
@@ -174,11 +169,9 @@ def _stepper(part: Partition, sync: Sync, weighted: bool) -> Callable[[Any, Any,
 
     def step(ranks: Any, teleport: Any, damping: float) -> Any:
         (kept,) = sync.total(float(ranks[strengths == 0].sum()))
-        share = everywhere(part, sync, damping * ranks / xp.where(strengths == 0, 1, strengths), 0)
-        arrived = Label(part, np.float64, 0, ADD)
-        (WEIGHTED_STEP if weighted else STEP)(part, share=share, arrived=arrived, **given)
-        sync.reduce(arrived, write="dst")
-        return arrived.masters() + (1 - damping + damping * kept) * teleport
+        shares = damping * ranks / xp.where(strengths == 0, 1, strengths)
+        arrived = _sums(part, sync, shares, WEIGHTED_STEP if weighted else STEP, **given)
+        return arrived + (1 - damping + damping * kept) * teleport
 
     return step
 

@@ -1,10 +1,10 @@
 """Verifier of communities: see apps/verify/check.py."""
 
-from typing import Any
+import argparse
 
 import numpy as np
 
-from cusp import ADD, EdgeOperator, Label, Partition, Sync
+from cusp import ADD, Answer, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, raise_first, require, sum_by_name, tell_node
 from cusp.apps.verify.components import ALONG, reach_all
 from cusp.kernels.arrays import distinct
@@ -15,26 +15,20 @@ STRENGTH = EdgeOperator("weight / largest", into="src.strength")
 INSIDE = EdgeOperator("weight / largest", into="src.inside", where="src.community == dst.community")
 
 
-def verify_communities(
-    graph: Partition, sync: Sync, community: Any, modularity: float, communities: int, resolution: float = 1.0,
-    least: bool = False, connected: bool = False,
-) -> None:  # fmt: skip
+def verify_communities(graph: Partition, sync: Sync, answer: Answer, options: argparse.Namespace) -> None:
     """Check communities of an undirected graph. Collective.
 
     1. A community is named by one of its nodes, the smallest. 2. Their number is right. 3. The modularity follows from
-    edges, strengths and communities. 4. It is not below that of all nodes on their own, if ``least`` is set, and 5.
-    walks inside of each community, from the node that names it, reach all of its nodes, if ``connected`` is: for
-    algorithms that promise this.
+    edges, strengths and communities. 4. It is not below that of all nodes on their own, except of label propagation,
+    and 5. of Leiden, walks inside of each community, from the node that names it, reach all of its nodes.
 
     Parameters
     ----------
     graph : Partition
         See :func:`~cusp.apps.shared.graphs.undirected.as_undirected`.
-    community : (masters,) int64
-    resolution : float
-        That of the modularity.
     """
-    community, gids = move(community, graph.device), graph.gids[: graph.num_masters]
+    community, gids = move(answer.labels["community"], graph.device), graph.gids[: graph.num_masters]
+    communities, modularity = answer.figures["communities"], answer.figures["modularity"]
     tell_node(graph, sync, "community: not between 0 and the id of node", (community < 0) | (community > gids))
     names, numbers = distinct(to_host(community))
     kept, _ = sum_by_name(sync.comm, names, np.ones(names.size))
@@ -51,13 +45,13 @@ def verify_communities(
     whole, inside, squares, alone = sync.total(
         float(strengths.sum()), within, float((totals**2).sum()), float((strengths**2).sum())
     )
-    expected = inside / whole - resolution * squares / whole**2 if whole else 0.0
+    expected = inside / whole - options.resolution * squares / whole**2 if whole else 0.0
     right = np.isclose(modularity, expected, atol=1e-9)
     require(sync, right, f"the modularity is {expected}, not {modularity}")
-    floor = -resolution * alone / whole**2 if whole else 0.0
-    right = not least or expected >= floor - 1e-9 * max(resolution, 1)
+    floor = -options.resolution * alone / whole**2 if whole else 0.0
+    right = options.algorithm == "label-propagation" or expected >= floor - 1e-9 * max(options.resolution, 1)
     require(sync, right, f"the modularity {expected} is below {floor}, that of single nodes")
-    if connected:
+    if options.algorithm == "leiden":
         reach_all(graph, label_sync, label, [ALONG], "community")
 
 

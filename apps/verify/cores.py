@@ -14,7 +14,7 @@ REMOVE = EdgeOperator("-1", into="dst.support", where="src.claim == dst.claim")
 
 
 def verify_cores(
-    graph: Partition, sync: Sync, core: Any, degeneracy: int | None = None, k: int | None = None,
+    graph: Partition, sync: Sync, core: Any, *, degeneracy: int | None = None, k: int | None = None,
     members: int | None = None,
 ) -> None:  # fmt: skip
     """Check core numbers, or who is in one k-core. Collective.
@@ -28,7 +28,7 @@ def verify_cores(
     ----------
     graph : Partition
         What :func:`~cusp.apps.shared.graphs.undirected.as_undirected` made.
-    core : (masters,) int32
+    core : (masters,) integers
         Core numbers; with ``k``, 1 for members, else 0.
     degeneracy : int, optional
         The highest core number.

@@ -51,32 +51,15 @@ DISTANCES = Paths("distance", "src.value + weight")
 WIDTHS = Paths("width", "min(src.value, weight)", ">")
 
 
-def verify_hops(part: Partition, sync: Sync, source: int, hops: Any, parents: Any = None) -> None:
-    """Check hops, and parents if given, from ``source``. Collective.
+def _verify_lengths(paths: Paths, part: Partition, sync: Sync, source: int, lengths: Any, parents: Any = None) -> None:
+    """Check hops or distances from ``source``, and parents if given; without weights every edge is 1 long. Collective.
 
     Parameters
     ----------
-    hops : (masters,) int32, -1 where not reached
+    lengths : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
     parents : (masters,) int64, -1 where not reached, optional
-        A node's parent is an in-neighbour exactly one hop closer; the source's is the source.
+        The source's is the source; the edge from that of another node is tight, and following them leads to the source.
     """
-    _verify_lengths(part, sync, HOPS, source, hops, parents)
-
-
-def verify_distances(part: Partition, sync: Sync, source: int, distance: Any, parents: Any = None) -> None:
-    """Check distances from ``source``; without weights every edge is 1 long. Collective.
-
-    Parameters
-    ----------
-    distance : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
-    parents : (masters,) int64, -1 where not reached, optional
-        The edge from a node's parent is tight, and following parents leads to the source.
-    """
-    _verify_lengths(part, sync, DISTANCES, source, distance, parents)
-
-
-def _verify_lengths(part: Partition, sync: Sync, paths: Paths, source: int, lengths: Any, parents: Any) -> None:
-    """Check hops or distances, and parents if given. Collective."""
     lengths = move(lengths, part.device)
     reached = lengths != np.inf if lengths.dtype.kind == "f" else lengths >= 0
     values = _verify(part, sync, paths, {source: 0}, lengths, reached)
@@ -89,6 +72,10 @@ def _verify_lengths(part: Partition, sync: Sync, paths: Paths, source: int, leng
     given = {"value": values, "parent": everywhere(part, sync, parents, -1)}
     message = "parents: no edge of the right length leads from its parent to node"
     _check_grounded(part, sync, tight, paths.better, reached, [source], message, **given)
+
+
+verify_hops = functools.partial(_verify_lengths, HOPS)
+verify_distances = functools.partial(_verify_lengths, DISTANCES)
 
 
 def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: Any, root: Any) -> None:

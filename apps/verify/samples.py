@@ -1,45 +1,38 @@
 """Verifiers of samples and walks: see apps/verify/check.py. They count edges where these are, on the host."""
 
+import argparse
 from typing import Any
 
 import numpy as np
 
-from cusp import Partition, Sync
-from cusp.apps.verify.check import raise_first
+from cusp import Answer, Partition, Sync
+from cusp.apps.verify.check import raise_first, require
 from cusp.runtime.devices import to_host
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
 
 
-def verify_samples(
-    part: Partition, sync: Sync, arrays: dict[str, Any], seeds: np.ndarray, fan_out: list[int], replace: bool,
-    incoming: bool, all_alike: bool, until: float,
-) -> None:  # fmt: skip
+def verify_samples(part: Partition, sync: Sync, answer: Answer, seeds: np.ndarray, options: argparse.Namespace) -> None:
     """Check the seeds and nodes of batches, that their edges exist, and how many each node has. Collective.
 
     Parameters
     ----------
-    arrays
-        What :func:`~cusp.apps.sample.sample` returned.
     seeds : (n,) int64
         Of all batches.
-    all_alike : bool
-        All edges may be drawn.
-    until : float
-        The last time.
     """
-    found = {name: to_host(values) for name, values in arrays.items()}
+    found = {name: to_host(values) for name, values in answer.arrays.items()}
+    fan_out, replace, until = options.fan_out, options.replace, options.until
     node, num_nodes, num_edges = found["node"], found["num_nodes"], found["num_edges"]
     hop = np.tile(np.arange(len(fan_out) + 1), len(num_nodes)).repeat(num_nodes.ravel())
     turn = np.tile(np.arange(len(fan_out)), len(num_edges)).repeat(num_edges.ravel())
     sizes, drawn = num_nodes.sum(axis=1), num_edges.sum(axis=1)
     right = sizes.sum() == node.size and drawn.sum() == found["row"].size == found["col"].size
-    raise_first(sync, None if right else "num_nodes and num_edges do not add up to the nodes and edges")
+    require(sync, right, "num_nodes and num_edges do not add up to the nodes and edges")
     inside = [(found[end] >= 0) & (found[end] < sizes.repeat(drawn)) for end in ("row", "col")]
-    raise_first(sync, None if np.all(inside) else "an edge names a place behind the nodes of its batch")
+    require(sync, np.all(inside), "an edge names a place behind the nodes of its batch")
     row, col = (found[end] + (np.cumsum(sizes) - sizes).repeat(drawn) for end in ("row", "col"))
     everyone = np.concatenate(sync.comm.allgather(node[hop == 0]))
-    raise_first(sync, None if np.array_equal(everyone, seeds) else "the first nodes of the batches are not their seeds")
+    require(sync, np.array_equal(everyone, seeds), "the first nodes of the batches are not their seeds")
     alone = hop == 0
     alone[row[hop[row] == turn + 1]] = True
     raise_first(sync, _tell(~alone, "no edge of its hop has found node {}", node))
@@ -47,46 +40,44 @@ def verify_samples(
     raise_first(sync, _tell(wrong, "drawn in another hop is an edge of node {}", node[col]))
     twice = _times(np.arange(sizes.size).repeat(sizes), node) > 1
     raise_first(sync, _tell(twice, "twice in a batch is node {}", node))
-    late = found["weight"] > until if until < np.inf else np.zeros(row.size, np.bool_)
+    late = np.zeros(row.size, np.bool_) if until is None else found["weight"] > until
     raise_first(sync, _tell(late, f"later than {until} is an edge of node {{}}", node[col]))
-    ends = (node[row], node[col]) if incoming else (node[col], node[row])
-    parallel, times = _count_edges(part, sync.comm, *ends), _times(col, node[row])
+    ends = (node[row], node[col]) if options.incoming else (node[col], node[row])
+    (first, parallel), times = _places_of_edges(part, sync.comm, *ends), _times(col, node[row])
     raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", *ends))
     raise_first(sync, _tell((times > parallel) & (not replace), "drawn too often: an edge from {} to {}", *ends))
     if "edge" in found:
-        number, first = found["edge"], _count_before(part, sync.comm, *ends)
+        number = found["edge"]
         wrong = (number < first) | (number >= first + parallel)
         raise_first(sync, _tell(wrong, "{} is not the number of an edge from {} to {}", number, *ends))
         twice = _times(np.arange(drawn.size).repeat(drawn), number) > 1
         raise_first(sync, _tell(twice & (not replace), "drawn twice in a batch is edge {}", number))
-    degrees, wanted = _degrees(part, sync.comm, node, incoming), np.array([*fan_out, 0])[hop]
+    degrees, wanted = _degrees(part, sync.comm, node, options.incoming), np.array([*fan_out, 0])[hop]
     most = np.where(wanted < 0, degrees, np.where(replace & (degrees > 0), wanted, np.minimum(degrees, wanted)))
     taken = np.bincount(col, minlength=node.size)
-    wrong = taken != most if all_alike else taken > most
+    wrong = taken > most if options.weighted or until is not None else taken != most
     raise_first(sync, _tell(wrong, "{} edges are drawn, not {}, of node {}", taken, most, node))
 
 
-def verify_walks(part: Partition, sync: Sync, walks: Any, starts: np.ndarray, all_alike: bool) -> None:
+def verify_walks(part: Partition, sync: Sync, answer: Answer, starts: np.ndarray, options: argparse.Namespace) -> None:
     """Check that walks start where they are to, follow edges, and end where there are none. Collective.
 
     Parameters
     ----------
-    walks : (this rank's walks, length + 1) int64
     starts : (walks,) int64
         Of all ranks.
-    all_alike : bool
-        All edges may be drawn.
     """
-    walks = to_host(walks)
+    walks = to_host(answer.arrays["walks"])
     everyone = np.concatenate(sync.comm.allgather(walks[:, 0]))
-    raise_first(sync, None if np.array_equal(everyone, starts) else "walks start elsewhere")
+    require(sync, np.array_equal(everyone, starts), "walks start elsewhere")
     source, target = walks[:, :-1].ravel(), walks[:, 1:].ravel()
     raise_first(sync, _tell((source < 0) & (target >= 0), "after its end, a walk goes on at node {}", target))
     goes, ends = target >= 0, (source >= 0) & (target < 0)
-    parallel = _count_edges(part, sync.comm, source[goes], target[goes])
+    _, parallel = _places_of_edges(part, sync.comm, source[goes], target[goes])
     raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", source[goes], target[goes]))
     degrees = _degrees(part, sync.comm, source[ends], False)
-    raise_first(sync, _tell((degrees > 0) & all_alike, "a walk ends, but there are edges, at node {}", source[ends]))
+    early = (degrees > 0) & (not options.weighted)
+    raise_first(sync, _tell(early, "a walk ends, but there are edges, at node {}", source[ends]))
 
 
 def _tell(wrong: np.ndarray, message: str, *values: np.ndarray) -> str | None:
@@ -101,21 +92,8 @@ def _times(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return times
 
 
-def _count_edges(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """(n,) int64: how many parallel edges of the graph there are from each source to its target. Collective."""
-    offsets, rows = to_host(part.offsets), np.arange(part.num_proxies, dtype=np.int64)
-    known = np.sort(rows.repeat(np.diff(offsets)) << 32 | to_host(part.targets))
-
-    def count(asked: np.ndarray) -> np.ndarray:
-        source, target = (part.lid_map.lids(some).astype(np.int64) for some in asked.reshape(2, -1))
-        pairs = np.where((source < 0) | (target < 0), -1, source << 32 | target)
-        return np.searchsorted(known, pairs, side="right") - np.searchsorted(known, pairs)
-
-    return _ask_all(comm, np.concatenate([sources, targets]), count)
-
-
-def _count_before(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """(n,) int64: how many edges of the graph come before each pair, sorted by source and target. Collective."""
+def _places_of_edges(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """(2, n) int64: how many edges come before each pair, by source and target, and how many join it. Collective."""
     gids, offsets = to_host(part.gids), to_host(part.offsets)
     known = np.sort(gids)
     place = np.searchsorted(known, gids)
@@ -123,10 +101,13 @@ def _count_before(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, tar
 
     def count(asked: np.ndarray) -> np.ndarray:
         source, target = np.searchsorted(known, asked.reshape(2, -1))
-        here = np.isin(asked[: source.size], known)
-        return np.searchsorted(edges, source << 32 | target * here)
+        has_source, has_target = np.isin(asked, known).reshape(2, -1)
+        pairs = source << 32 | target * has_source
+        before = np.searchsorted(edges, pairs)
+        parallel = np.searchsorted(edges, pairs, side="right") - before
+        return np.concatenate([before, parallel * (has_source & has_target)])
 
-    return _ask_all(comm, np.concatenate([sources, targets]), count)
+    return _ask_all(comm, np.concatenate([sources, targets]), count).reshape(2, -1)
 
 
 def _degrees(part: Partition, comm: MPI.Intracomm, gids: np.ndarray, incoming: bool) -> np.ndarray:

@@ -1,10 +1,8 @@
 """Verifiers of tables of distances and of paths, and of closeness: see apps/verify/check.py."""
 
-from typing import Any
-
 import numpy as np
 
-from cusp import MIN, EdgeOperator, Label, Partition, Sync
+from cusp import MIN, Answer, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.betweenness import RELAX, ROUNDING, differ
 from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.runtime.devices import move, to_host, xp_of
@@ -13,24 +11,16 @@ from cusp.runtime.mpi import MPI
 STEP = EdgeOperator("weight", into="dst.step", where="src.place >= 0 and src.place + 1 == dst.place")
 
 
-def verify_table(
-    part: Partition, sync: Sync, origin: np.ndarray, destination: np.ndarray, hops: np.ndarray | None = None,
-    distance: np.ndarray | None = None, lower: np.ndarray | None = None, upper: np.ndarray | None = None,
-) -> None:  # fmt: skip
+def verify_table(part: Partition, sync: Sync, answer: Answer) -> None:
     """Check a table, of distances or of bounds, by a search from one origin after the other. Collective.
 
     Parameters
     ----------
     part : Partition
         Without weights, if they do not count.
-    origin, destination : (origins, 1) and (1, destinations) int64
-    hops, distance, or lower and upper : (origins, destinations) numbers
-        -1 or inf where there is no path.
     """
-    exact = distance if hops is None else hops
-    low, high = (lower, upper) if exact is None else (exact, exact)
-    assert low is not None and high is not None
-    nodes = destination.ravel()
+    origin, destination, *found = answer.table.values()
+    low, high, nodes = found[0], found[-1], destination.ravel()  # one matrix if the distances are exact
     own, lids = part.masters_among(nodes)
     for source, *row in zip(origin.ravel().tolist(), low[:, own], high[:, own]):
         label = _lengths_from(part, sync, source)
@@ -40,15 +30,12 @@ def verify_table(
         message = None
         if wrong.size:
             place = wrong[0]
-            given = f"{least[place]:g}" if exact is not None else f"{least[place]:g} to {most[place]:g}"
+            given = f"{least[place]:g}" if len(found) == 1 else f"{least[place]:g} to {most[place]:g}"
             message = f"{given} from {source} to {nodes[own[place]]}, which are {expected[place]:g} apart"
         raise_first(sync, message)
 
 
-def verify_paths(
-    part: Partition, sync: Sync, source: int, target: int, k: int, number: np.ndarray, node: np.ndarray,
-    hops: np.ndarray | None = None, distance: np.ndarray | None = None,
-) -> None:  # fmt: skip
+def verify_paths(part: Partition, sync: Sync, answer: Answer, source: int, target: int, k: int) -> None:
     """Check that paths lead along edges, that their lengths are right and ascend, and that the first is shortest.
 
     Also that all differ, and none visits a node twice; not that no other path is shorter than the last. Collective.
@@ -59,11 +46,8 @@ def verify_paths(
         Without weights, if they do not count.
     k : int
         How many were asked for.
-    number, node : (rows,) int64
-    hops, distance : (rows,) numbers, one of them
     """
-    values = distance if hops is None else hops
-    assert values is not None
+    number, node, values = answer.table.values()
     begins = np.flatnonzero(np.diff(number, prepend=-1))
     routes, lengths = np.split(node, begins[1:]), np.split(values, begins[1:])
     label = _lengths_from(part, sync, source)
@@ -107,22 +91,18 @@ def _everywhere_of(part: Partition, sync: Sync, label: Label, nodes: np.ndarray)
     return values
 
 
-def verify_closeness(
-    part: Partition, sync: Sync, closeness: Any, harmonic: Any, eccentricity: Any, reaching: Any, sources: list[int],
-    scale: float,
-) -> None:  # fmt: skip
+def verify_closeness(part: Partition, sync: Sync, answer: Answer, sources: list[int], scale: float) -> None:
     """Check closeness by searching from one source after the other. Collective.
 
     Parameters
     ----------
     part : Partition
         Without weights, if they do not count.
-    closeness, harmonic, eccentricity : (masters,) float64, on the device of the partition
-    reaching : (masters,) int64
     scale : float
         How many nodes each of the sources stands for.
     """
     xp, masters = xp_of(part.device), part.num_masters
+    closeness, harmonic, eccentricity, reaching = answer.labels.values()
     reached, lengths, inverse = xp.zeros(masters), xp.zeros(masters), xp.zeros(masters)
     for source in sources:
         label = _lengths_from(part, sync, source)

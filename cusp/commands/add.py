@@ -70,8 +70,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
             f"{output}: is no longer symmetric: not every edge of {options.edges} is there in both directions; "
             "--symmetrize adds the others"
         )
-    for note in notes:
-        report.say(comm.rank, note)
+    report.say(comm.rank, *notes)
     nodes, edges = now.num_nodes - before.num_nodes, now.num_edges - before.num_edges
     sizes = f"{now.num_nodes:,} nodes ({nodes:,} new), {now.num_edges:,} edges ({edges:,} new)"
     report.say(comm.rank, f"{output}: {sizes} in {time.perf_counter() - began:.2f} s")

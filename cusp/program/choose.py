@@ -46,8 +46,7 @@ def open_graph(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[GraphH
     if header is not None:
         return header, None
     graph = read_foreign(comm, request_of(options, input=options.graph, seed=1))
-    for note in graph.notes:
-        report.say(comm.rank, note)
+    report.say(comm.rank, *graph.notes)
     return header_of(options.graph, graph.edges), graph.edges
 
 

@@ -15,11 +15,12 @@ from cusp.runtime.storage import memory_of
 LINK = 50e9  # bytes per second that a GPU reads over PCIe 5
 
 
-def say(rank: int, text: str) -> None:
-    """Print a line of the result."""
+def say(rank: int, *lines: str) -> None:
+    """Print lines of the result."""
     if rank == 0:
         try:
-            print(text, flush=True)
+            for line in lines:
+                print(line, flush=True)
         except BrokenPipeError:
             raise
         except OSError as error:

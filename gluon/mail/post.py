@@ -89,7 +89,7 @@ def until_quiet(sync: "Sync", step: Callable[[], bool], *channels: Channel) -> i
             more = not timeline.call("idle", timeline.WAIT, None, post.wait)
             if not more:
                 break
-    sync.traffic += post.traffic()
+    sync.traffic += post.traffic
     return int(sync.highest(steps))
 
 
@@ -143,7 +143,7 @@ class Post:
         self.boxes = [Mailbox(sync, channel) for channel in channels]
         self.sent: dict[tuple[int, int], MPI.Request] = {}  # by channel and rank: what is under way
         self.coming: dict[tuple[int, int], tuple[MPI.Request, int]] = {}  # and how many words come
-        self.messages, self.words = [0] * len(channels), [0] * len(channels)
+        self.traffic = [Traffic(channel.kind, 0, 0) for channel in channels]
         self.came = False  # something was read that :meth:`receive` has not reported
         self.worked = True  # since it joined the last snapshot
         self.joined, self.others = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -167,8 +167,8 @@ class Post:
                     self.sent.pop((channel, rank), None)
                     continue
                 self.sent[channel, rank] = self.comm.Issend(message, rank, channel)
-                self.messages[channel] += 1
-                self.words[channel] += message.size
+                self.traffic[channel].messages += 1
+                self.traffic[channel].bytes += message.nbytes
 
     def receive(self) -> bool:
         """Take in what has come; whether that was anything."""
@@ -195,10 +195,6 @@ class Post:
             if self._is_over():
                 return True
         raise AssertionError("pauses do not end")
-
-    def traffic(self) -> list[Traffic]:
-        """What was sent, for each channel."""
-        return [Traffic(box.kind, *sent) for box, *sent in zip(self.boxes, self.messages, [8 * n for n in self.words])]
 
     def _read(self, channel: int, rank: int) -> None:
         """Combine a message that is here."""

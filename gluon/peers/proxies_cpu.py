@@ -53,10 +53,5 @@ def proxies_of(part: "Partition", sync: "Sync", write: str, read: str) -> PeerPr
     packed = np.packbits(counts > 0, bitorder="little")
     shared.view(np.uint8)[: packed.size] = packed
     starts = np.cumsum([0, *[lids.size for lids in came[:-1]]])
-    return PeerProxies(
-        begins,
-        all_names[np.argsort(partners_of, kind="stable")],
-        shared,
-        starts,
-        np.concatenate(came).astype(np.int32),
-    )
+    partners = all_names[np.argsort(partners_of, kind="stable")]
+    return PeerProxies(begins, partners, shared, starts, np.concatenate(came).astype(np.int32))

@@ -21,18 +21,10 @@ class HostMpi(Transport):
         self._targets = [(comm.rank + step) % comm.size for step in steps]
 
     def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
-        return self._arrived(*self._post(out, out_words, into))
-
-    def _post(self, out: Buffers, out_words: Words, into: Buffers) -> tuple[list[int], list[MPI.Request]]:
-        """Start to send and receive; returns from whom something comes, and what to wait for."""
         sources = [source for source in self._sources if into.pieces[source].size]
         targets = [target for target in self._targets if out.pieces[target].size]
         requests = [self.comm.Irecv(into.pieces[source], source, TAG) for source in sources]
         requests += [self.comm.Isend(out.pieces[target][: out_words[target]], target, TAG) for target in targets]
-        return sources, requests
-
-    def _arrived(self, sources: list[int], requests: list[MPI.Request]) -> list[int]:
-        """Wait; returns the words from each rank."""
         statuses = [MPI.Status() for _ in requests]
         wait_all(requests, statuses)
         arrived = [0] * self.comm.size

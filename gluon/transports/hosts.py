@@ -20,18 +20,7 @@ from cusp.runtime.mpi import MPI
 from gluon.transports.memory import Buffers, Words
 from gluon.transports.numbers import combine
 from gluon.transports.reach import GROWTH, Growing
-from gluon.transports.shared import (
-    COMING,
-    ENTRY,
-    LINE,
-    PLACE,
-    SHOWN,
-    WORDS,
-    Placed,
-    SharedMemory,
-    missing,
-    put,
-)
+from gluon.transports.shared import COMING, ENTRY, LINE, PLACE, SHOWN, WORDS, Placed, SharedMemory, missing, put
 
 TAG = 13
 SHIFT = 40  # bits of a part's length
@@ -47,12 +36,7 @@ class Hosts(SharedMemory):
     Numbers of all ranks come together at the first rank of each host, which shows the others the result.
     """
 
-    name = "hosts"
-
-    @classmethod
-    def why_unusable(cls, comm: MPI.Intracomm) -> str | None:
-        """None if ranks share hosts that are several, and can share memory, else the reason why not. Collective."""
-        return cls._why_unusable(comm, one=False)
+    name, one_host = "hosts", False
 
     def _connect(self, host: MPI.Intracomm) -> None:
         own, hosts = self._host, self._hosts

@@ -82,6 +82,7 @@ class SharedMemory(Transport):
     """
 
     name, xp = "peer", np
+    one_host = True  # else it is for several
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         super().__init__(comm)
@@ -111,11 +112,7 @@ class SharedMemory(Transport):
 
     @classmethod
     def why_unusable(cls, comm: MPI.Intracomm) -> str | None:
-        """None if all ranks are on one host and can share memory, else the reason why not. Collective."""
-        return cls._why_unusable(comm, one=True)
-
-    @classmethod
-    def _why_unusable(cls, comm: MPI.Intracomm, one: bool) -> str | None:
+        """None if ranks share as many hosts as it is for, and can share memory, else the reason why not. Collective."""
         host = cls.host_of(comm)
         sizes, firsts = zip(*comm.allgather((host.size, host.rank == 0)))
         why = why_apart(host)
@@ -124,9 +121,9 @@ class SharedMemory(Transport):
             return "only compiled code can raise flags, and NUMBA_DISABLE_JIT is set"
         if max(sizes) == 1:
             return "no two ranks are on one host"
-        if one != (sum(firsts) == 1):
-            return f"the ranks are on {sum(firsts)} hosts; use hosts" if one else "all ranks are on one host; use peer"
-        return why
+        if cls.one_host and sum(firsts) > 1:
+            return f"the ranks are on {sum(firsts)} hosts; use hosts"
+        return why if cls.one_host or sum(firsts) > 1 else "all ranks are on one host; use peer"
 
     def _connect(self, host: MPI.Intracomm) -> None:
         """Get ready to reach other hosts. Collective."""

@@ -139,8 +139,7 @@ def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intra
         settings = SETTINGS.get(app.name, {}) | settings_of(app.name, options.set)
         row = run_app(app, graph, sources, settings, options.trials, options.verify)
         yield base | row | {"peak_mb": comm.allreduce(peak_mb(), MPI.MAX)}
-    for line in report.describe_card(graph.part.device, comm):
-        report.say(comm.rank, line)
+    report.say(comm.rank, *report.describe_card(graph.part.device, comm))
 
 
 def run_app(

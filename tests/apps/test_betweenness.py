@@ -27,7 +27,7 @@ def run(part, **options) -> tuple[np.ndarray, dict]:
     wanted = prepare(part, sync, parts.options_of(APP, **{"normalized": False} | options))
     assert parts.DEVICE == "cpu" or (wanted.alone is None) == (sync.comm.size == 1)
     answer, by_level = (betweenness(sync, each).on_host() for each in (wanted, replace(wanted, alone=None)))
-    verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
+    verify_betweenness(part, sync, answer, wanted.sources, wanted.scale)
     np.testing.assert_allclose(
         answer.labels["betweenness"], by_level.labels["betweenness"], rtol=1e-12, atol=1e-12, strict=True
     )
@@ -100,8 +100,8 @@ def test_weights_and_edges(comm, shared_tmp, symmetric, weighted, weight):
         for one, other in ((answer.labels, by_level.labels), (answer.edges, by_level.edges)):
             np.testing.assert_allclose(one["betweenness"], other["betweenness"], rtol=1e-12, atol=1e-12)
         assert answer.rounds == by_level.rounds
-        given = wanted.part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale
-        verify_betweenness(*given, answer.edges["betweenness"], wanted.edge_scale)
+        given = wanted.part, sync, answer, wanted.sources, wanted.scale, wanted.edge_scale
+        verify_betweenness(*given)
         expected = networkx.betweenness_centrality(theirs, weight=by, normalized=normalized)
         found = parts.gather(part, answer.labels["betweenness"])
         np.testing.assert_allclose(found, [expected[node] for node in range(18)], rtol=1e-12, atol=1e-12)
@@ -113,7 +113,7 @@ def test_weights_and_edges(comm, shared_tmp, symmetric, weighted, weight):
         )
         answer.edges["betweenness"][:1] += 1e-6
         with pytest.raises(VerificationError, match="differs from a recount of the paths for .* edges"):
-            verify_betweenness(*given, answer.edges["betweenness"], wanted.edge_scale)
+            verify_betweenness(*given)
 
 
 @pytest.mark.mpi
@@ -170,8 +170,9 @@ def test_verifier_finds_wrong_values(comm, shared_tmp):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, source=[3]))
-    found = betweenness(sync, wanted).labels["betweenness"]
-    verify_betweenness(wanted.part, sync, found, wanted.sources, wanted.scale)
+    answer = betweenness(sync, wanted)
+    found = answer.labels["betweenness"]
+    verify_betweenness(wanted.part, sync, answer, wanted.sources, wanted.scale)
     found[found.argmax()] *= 1 + (1e-6 if comm.rank == comm.size - 1 else 0)
     with pytest.raises(VerificationError, match="differs from a recount of the paths for node"):
-        verify_betweenness(wanted.part, sync, found, wanted.sources, wanted.scale)
+        verify_betweenness(wanted.part, sync, answer, wanted.sources, wanted.scale)

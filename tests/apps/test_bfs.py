@@ -27,7 +27,7 @@ def check(part, sync, graph, source, direction, parents) -> None:
     np.testing.assert_array_equal(hops, expected)
     np.testing.assert_array_equal(parts.gather(part, answer.reached), expected >= 0)
     assert set(answer.labels) == ({"hops", "parents"} if parents else {"hops"})
-    verify_hops(part, sync, source, **answer.labels)
+    verify_hops(part, sync, source, *answer.labels.values())
     if parents:
         found = parts.gather(part, answer.labels["parents"])
         assert found.dtype == np.int64

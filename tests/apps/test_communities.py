@@ -1,5 +1,6 @@
 """Communities: planted ones are found, modularity is near NetworkX's, and any ranks and devices agree."""
 
+import argparse
 import math
 
 import graphs
@@ -11,6 +12,7 @@ import ranks
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from cusp import Answer
 from cusp.apps import library
 from cusp.apps.communities import ALGORITHMS, communities
 from cusp.apps.library import partition_graph
@@ -58,10 +60,8 @@ def find(
     part = parts.partition_graph(path, parts.policy_of(policy), comm)
     sync = parts.make_sync(part)
     answer = communities(part, sync, algorithm, resolution=resolution).on_host()
-    verify_communities(
-        as_undirected(part, comm), sync, answer.labels["community"], **answer.figures, resolution=resolution,
-        least=algorithm != "label-propagation", connected=algorithm == "leiden",
-    )  # fmt: skip
+    options = argparse.Namespace(algorithm=algorithm, resolution=resolution)
+    verify_communities(as_undirected(part, comm), sync, answer, options)
     label = parts.gather(part, answer.labels["community"])
     assert label.dtype == np.int64
     groups = [set(np.flatnonzero(label == name).tolist()) for name in np.unique(label)]
@@ -442,8 +442,9 @@ def test_verifier_refuses(comm, shared_tmp):
     def check(names: list[int], modularity: float | None = None, communities: int | None = None) -> None:
         groups = [{v for v in range(6) if names[v] == name} for name in set(names)]
         right = networkx.community.modularity(oracle, groups)
-        verify_communities(made, sync, np.array(names)[gids], right if modularity is None else modularity,
-                           communities or len(groups), least=True, connected=True)  # fmt: skip
+        figures = {"modularity": right if modularity is None else modularity, "communities": communities or len(groups)}
+        answer = Answer({"community": np.array(names)[gids]}, figures=figures)
+        verify_communities(made, sync, answer, argparse.Namespace(algorithm="leiden", resolution=1.0))
 
     check([0, 0, 2, 2, 4, 4])
     for match, arguments in {

@@ -1,5 +1,7 @@
 """Core numbers on hard graphs under several policies, against NetworkX."""
 
+import argparse
+
 import graphs
 import networkx
 import numpy as np
@@ -8,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cusp.apps import kcore as program
-from cusp.apps.kcore import kcore, prepare, verify
+from cusp.apps.harness import main
+from cusp.apps.kcore import APP, kcore, prepare
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.cores import verify_cores
 from cusp.runtime.devices import to_host
@@ -37,12 +39,12 @@ def check(part, sync, graph, ks=(1, 3)) -> None:
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
     assert answer.figures == {"degeneracy": expected.max()}
-    verify(part, sync, answer.on(part.device), prepared, None)
+    APP.check(part, sync, None, answer, prepared, argparse.Namespace(k=None))
     for k in ks:
         answer = kcore(part, sync, prepared, k).on_host()
         np.testing.assert_array_equal(parts.gather(part, answer.labels["in_core"]), expected >= k)
         assert answer.figures == {"members": np.count_nonzero(expected >= k)}
-        verify(part, sync, answer.on(part.device), prepared, k)
+        APP.check(part, sync, None, answer, prepared, argparse.Namespace(k=k))
 
 
 @pytest.mark.mpi
@@ -158,4 +160,4 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
 def test_command(comm, shared_tmp):
     """The program itself, on the graph that it makes: all core numbers, and one core."""
     for more in [], ["--k", "5"]:
-        assert program.main(program.APP, comm, ["--verify", "--device", parts.WANTED, *more]) == 0
+        assert main(APP, comm, ["--verify", "--device", parts.WANTED, *more]) == 0

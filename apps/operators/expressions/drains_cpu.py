@@ -7,15 +7,8 @@ import numpy as np
 from cusp.apps.operators.expressions.drain_text_cpu import drain_text, order_text, parameters_of_key
 from cusp.apps.operators.expressions.interfaces import Ordered
 from cusp.apps.operators.expressions.peers.search_cpu import PeerSearch
-from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
-from cusp.apps.operators.pending_cpu import (
-    BUCKETS,
-    EDGES,
-    PILED,
-    begin,
-    make_pending,
-    mark_pending,
-)
+from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_in, width_of_steps
+from cusp.apps.operators.pending_cpu import BUCKETS, EDGES, PILED, begin, make_pending, mark_pending
 from cusp.apps.operators.traversal.sssp_cpu import NARROW
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
@@ -41,14 +34,10 @@ class Drain:
         self._rows = int(np.searchsorted(ordered.offsets, ordered.offsets[-1]))  # the last ones may have no edges
         self._graph = (self._rows, *unsigned(ordered.offsets, ordered.columns), self._label.values)
         self._pending, self._relaxed_at = make_pending(part, ordered.key), self._label.values[:0]
-        self._guesses, self._delta = (0, self._width(1.0)) if delta is None else (len(GUESSES), self._width(delta))
+        self._guesses, delta = (0, 1.0) if delta is None else (len(GUESSES), delta)
+        self._delta = width_in(ordered.key, delta)
         self._order, self._modules = import_text(order_text(ordered), []), dict[str, Any]()
         self.edges = self.buckets = 0
-
-    def _width(self, delta: float) -> Any:
-        """A width of buckets as a number of the type of priorities."""
-        key = self._ordered.key
-        return key.type(delta if key.kind == "f" else max(1, round(min(delta, MIN.identity(key).item()))))
 
     def add(self, bits: np.ndarray) -> None:
         mark_pending(bits, self._rows, self._label.values, self._relaxed_at, self._pending.later)
@@ -63,8 +52,7 @@ class Drain:
         return self._order.lowest(self._bits(), self._label.values, *priority)
 
     def bucket_end(self, lowest: Any) -> Any:
-        key = self._ordered.key
-        return bucket_end(key.type(lowest), self._delta, MIN.identity(key))
+        return bucket_end(self._ordered.key, lowest, self._delta)
 
     def run(self, edges: int = ALL) -> bool:
         most = self.edges + edges
@@ -84,9 +72,7 @@ class Drain:
         return self.buckets
 
     def run_peers(self, sync: Sync, write: str, read: str) -> int:
-        search = PeerSearch(
-            self._loops("peers").search, self._part, sync, write, read, self._label, self._pending
-        )  # fmt: skip
+        search = PeerSearch(self._loops("peers").search, self._part, sync, write, read, self._label, self._pending)
         rest = (*self._graph, *self._ordered.given)
         if self._guesses < len(GUESSES):
             while self._guesses < len(GUESSES) and self._bits().any():
@@ -128,7 +114,8 @@ class Drain:
         ordered, found = self._ordered, np.empty(SAMPLE_SIZE)
         size = self._loops("alone").steps(self._bits(), *self._graph[1:], found, *ordered.given)
         scale = 1.0 if is_sparse(self._part) or self._part.num_ranks == 1 else NARROW
-        self._delta = self._width(scale * width_of_steps(found[:size], self._part, ordered.priority.whole))
+        width = width_of_steps(found[:size], self._part, ordered.priority.whole)
+        self._delta = width_in(ordered.key, scale * width)
         self._guesses += 1
 
     def _bits(self) -> np.ndarray:

@@ -12,18 +12,16 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.expressions.edges_gpu import kept
 from cusp.apps.operators.expressions.interfaces import Ordered
-from cusp.apps.operators.expressions.relax_gpu import highest, kernels_of, key_below, key_of, width_in
+from cusp.apps.operators.expressions.relax_gpu import highest, kernels_of, key_below, key_of
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
-from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
+from cusp.apps.operators.interfaces import bucket_end, is_sparse, kept_with, width_in, width_of_steps
 from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, struct, sums_of
 from cusp.kernels.exchange_gpu import all_to_all
 from cusp.partition import Partition
 from gluon.device_gpu import no_bits, read
 from gluon.peers.link_gpu import Link
-from gluon.reduction import MIN
 from gluon.sync import Sync
 
 ALL = 1 << 62
@@ -51,7 +49,8 @@ class Drain:
     def __init__(self, part: Partition, ordered: Ordered, delta: float | None) -> None:
         self._part, self._ordered, self._label, self._delta = part, ordered, ordered.label, delta or 1.0
         self._key, self._kernels = key_of(ordered.edges, ordered.priority), kernels_of(ordered.edges, ordered.priority)
-        self.queue, self.stamps = kept(part, ordered.offsets, _make_memory)
+        rows = ordered.offsets
+        self.queue, self.stamps = kept_with(part, ("drain", rows.data.ptr), lambda: _make_memory(part, rows))
         self.bits, self._relaxed_at = no_bits(part.num_proxies), None
         self._found: tuple[Any, int] | None = None
         self._guesses = 0 if delta is None else len(GUESSES)
@@ -112,7 +111,7 @@ class Drain:
 
     def bucket_end(self, lowest: Any) -> Any:
         self._guess()
-        return bucket_end(self._key.type(lowest), width_in(self._key, self._delta), MIN.identity(self._key))
+        return bucket_end(self._key, lowest, self._delta)
 
     def _guess(self, scale: float = AMONG_OTHERS, sync: Sync | None = None) -> None:
         """Choose a width of buckets, if it is time: by how much higher priorities are behind edges of pending nodes.
@@ -236,12 +235,8 @@ def _room(most: int) -> int:
 
 def inboxes_of(part: Partition, sync: Sync, ordered: Ordered) -> Inboxes:
     """Those for the rows and values of an operator, kept as long as the partition. Collective."""
-    made, dtype = kept(part, ordered.offsets, _no_inboxes), ordered.label.values.dtype
+    made, dtype = kept_with(part, ("inboxes", ordered.offsets.data.ptr), dict), ordered.label.values.dtype
     key = sync.peers, dtype.itemsize
     if key not in made:
         made[key] = Inboxes(part, sync, ordered.offsets, dtype)
     return made[key]  # type: ignore[no-any-return]
-
-
-def _no_inboxes(part: Partition, offsets: Any) -> dict[Any, Inboxes]:
-    return {}

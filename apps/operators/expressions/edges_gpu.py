@@ -58,7 +58,7 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
             kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
             kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
             return
-        rows, listed = kept(part, offsets, _list_rows)
+        rows, listed = kept_with(part, ("rows", offsets.data.ptr), lambda: _list_rows(offsets))
         warps, pieces = rows.piece_lids.size, rows.pieces.view(np.float64 if edges.wide == "Float" else np.int64)
         memory = (frontier, rows.piece_lids, pieces) if way == "pull" else ()
         kernels().over_edges(32 * warps, listed, columns, values, updated, *memory, *given)
@@ -119,12 +119,7 @@ def lines_of(loads: Iterable[Load]) -> str:
     return "\n".join(f"    const {load.kind} {load.variable} = {load.text};" for load in loads)
 
 
-def kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -> Any:
-    """What ``make`` returns for the rows of a partition, kept as long as the partition."""
-    return kept_with(part, (make, offsets.data.ptr), lambda: make(part, offsets))
-
-
-def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:
+def _list_rows(offsets: Any) -> tuple[RowGroups, Struct]:
     """All rows that have edges, with memory for pieces of them, and struct Rows of runs.cuh."""
     rows = group_rows(cp.arange(offsets.size - 1, dtype=np.int32), [0, offsets.size - 1], offsets)
     return rows, struct(rows.lids, rows.starts, rows.shifts, rows.lids.size, 0, rows.edges[0])

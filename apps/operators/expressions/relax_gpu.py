@@ -39,12 +39,6 @@ def highest(key: np.dtype) -> Any:
     return MIN.identity(key).item()
 
 
-def width_in(key: np.dtype, delta: float) -> Any:
-    """The width of a bucket as a key; of whole numbers at least 1."""
-    width = min(delta, highest(key))
-    return key.type(width if key.kind == "f" else max(round(width), 1))
-
-
 def key_below(below: int, key: np.dtype) -> Any:
     """The key that is so far below the highest one: twin of key_below in relax.cuh."""
     if key.kind != "f":

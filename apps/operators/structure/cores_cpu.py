@@ -1,6 +1,6 @@
 """Core numbers from estimates on CPUs: see interfaces.py."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import get_bit, no_bits, set_bit
 
 
-@dataclass(frozen=True)
-class CoresPlan:
+class CoresPlan(NamedTuple):
     """What runs share.
 
     Attributes
@@ -38,8 +37,7 @@ def plan_cores(part: Partition) -> CoresPlan:
 
 
 def lower_cores(part: Partition, plan: CoresPlan, lowered: np.ndarray, cores: np.ndarray, updated: np.ndarray) -> None:
-    memory = (plan.offsets, plan.neighbours, plan.queue, plan.waits, plan.counts)
-    _lower_cores(lowered, part.offsets, part.targets, *memory, cores, updated)
+    _lower_cores(lowered, part.offsets, part.targets, *plan, cores, updated)
 
 
 @njit(cache=True, nogil=True)

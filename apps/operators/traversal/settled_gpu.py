@@ -40,9 +40,7 @@ class SettledPaths:
 
     BUCKET_SCALE = 1.0
 
-    def __init__(
-        self, part: Partition, sync: Sync, way: str, dtype: np.dtype, by_weight: tuple[Any, Any]
-    ) -> None:  # fmt: skip
+    def __init__(self, part: Partition, sync: Sync, way: str, dtype: np.dtype, by_weight: tuple[Any, Any]) -> None:
         size, bytes_, queue = part.num_proxies, dtype.itemsize, make_queue(part)
         arrays = [] if way == "whole" else [bytes_ * size]
         self._link = Link(part, sync, queue.progress, arrays, lambda size: [2 * 4 * size, 2 * bytes_ * size])

@@ -12,7 +12,7 @@ import numpy as np
 from cusp import Partition, Sync
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.shared.graphs.oriented import place_by_degree
-from cusp.apps.shared.graphs.undirected import nodes_of
+from cusp.apps.shared.graphs.undirected import nodes_of, nodes_of_rank
 from cusp.errors import InputError, together
 from cusp.kernels.arrays import by_rank, compress, mapped, put, take
 from cusp.kernels.interfaces import Build
@@ -99,10 +99,9 @@ def _told_by_other_ends(graph: Partition, numbers: Any, names: Any, comm: MPI.In
     leads back, in the same order.
     """
     csc, build = transpose(replace(graph, weights=numbers)), backend(Build, graph.device)
-    first = [0 if rank == comm.rank else int(graph.mirror_starts[rank]) for rank in range(comm.size)]
-    last = [graph.num_masters if rank == comm.rank else int(end) for rank, end in enumerate(graph.mirror_starts[1:])]
     assert csc.weights is not None
-    send = [csc.weights[int(csc.offsets[begin]) : int(csc.offsets[end])] for begin, end in zip(first, last)]
+    bounds = (nodes_of_rank(graph, rank) for rank in range(comm.size))
+    send = [csc.weights[int(csc.offsets[first]) : int(csc.offsets[last])] for first, last in bounds]
     came = build.xp.concatenate(build.all_to_all(comm, send))
     told = build.xp.empty_like(numbers)
     order, _ = by_rank(take(names // graph.num_nodes, graph.targets), comm.size)

@@ -103,7 +103,7 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: MPI.Int
     else:
         arrived, starts, gids, lid_map = _gather_rows(part, tables, comm)
     tables.clear()
-    merged = backend(Undirected, part.device).merge_rows(arrived, part.num_masters, gids.size, weighted)
+    merged = backend(Undirected, part.device).merge_rows(arrived, gids.size, weighted)
     return _partition_of(part, starts, gids, lid_map, *merged, comm)
 
 
@@ -167,10 +167,7 @@ def exchange_rows(
         values.append(None if weights is None else weights[edges])
     came = [build.all_to_all(comm, what) for what in (gids, sizes, places, nodes)]
     came.append([None] * comm.size if weights is None else build.all_to_all(comm, values))
-    arrived = []
-    for owners, counts, entries, distinct, values_of in zip(*came):
-        arrived.append(RowPieces(part.lid_map.lids(owners), offsets_of(counts), entries, distinct, values_of))
-    return arrived
+    return [RowPieces(part.lid_map.lids(owners), offsets_of(counts), *rest) for owners, counts, *rest in zip(*came)]
 
 
 def nodes_of_rank(part: Partition, rank: int) -> tuple[int, int]:
