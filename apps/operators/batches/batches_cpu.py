@@ -105,7 +105,7 @@ def _add_by_hops(  # type: ignore[no-untyped-def]
 ):
     farthest, (hops, order, bounds) = np.zeros(sources.size), state
     for number in range(sources.size):
-        deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state)
+        deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state, None, None)
         farthest[number], hops[sources[number]] = deepest, -1
         for level in range(1, deepest + 1):
             for place in range(bounds[level], bounds[level + 1]):

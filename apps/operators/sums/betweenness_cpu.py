@@ -6,7 +6,6 @@ import numpy as np
 
 from cusp.apps.operators.interfaces import SMALL
 from cusp.apps.operators.lanes_cpu import in_lanes
-from cusp.apps.operators.sums.rows_cpu import sum_plain_rows
 from cusp.apps.operators.traversal.alone_cpu import (
     ONE,
     Heap,
@@ -16,6 +15,7 @@ from cusp.apps.operators.traversal.alone_cpu import (
     make_levels,
     search_by_hops,
     search_by_length,
+    sum_rows_of,
 )
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
@@ -116,34 +116,31 @@ def sweep(graph: Any, sources: Any, centrality: np.ndarray, on_edges: np.ndarray
 def _sweep_by_hops(  # type: ignore[no-untyped-def]
     sources, offsets, targets, in_offsets, in_sources, state, own, centrality, on_edges
 ):
-    """Forth through the levels, and back; returns how many sources were added, and their levels. Places are unsigned.
+    """Back through the levels of a search; returns how many sources were added, and their levels. Places are unsigned.
 
     Nobody asks for the level of a neighbour: what is not known yet is 0.
     """
     levels, (hops, order, bounds), (paths, shares, sums) = 0, state, own
     for number in range(sources.size):
-        deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state)
+        deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state, paths, sums)
         in_row_order(state, deepest)
         most, levels = 1.0, levels + deepest
-        paths[sources[number]] = 1.0
-        for level in range(1, deepest + 1):
+        for level in range(deepest, -1, -1):
             nodes = order[bounds[level] : bounds[level + 1]]
-            sum_plain_rows(0, nodes.size, nodes, in_offsets, in_sources, paths, sums)
-            for node in nodes:
-                paths[node] = sums[node]
-                most = max(most, sums[node])
-        for level in range(deepest if most < np.inf else -1, -1, -1):
-            nodes = order[bounds[level] : bounds[level + 1]]
-            sum_plain_rows(0, nodes.size, nodes, offsets, targets, shares, sums)
+            sum_rows_of(nodes, offsets, targets, shares, sums)
             if on_edges is not None:
                 for node in nodes:
                     for edge in range(offsets[node], offsets[node + ONE]):
                         on_edges[edge] += paths[node] * shares[targets[edge]]
-            for node in nodes:
-                shares[node] = 1 / paths[node] + sums[node]
-                centrality[node] += paths[node] * sums[node] if level > 0 else 0.0
-        for place in range(bounds[deepest + 1]):
-            hops[order[place]], paths[order[place]], shares[order[place]] = -1, 0, 0
+            for place in range(bounds[level + 1], bounds[level + 2]):
+                shares[order[place]] = 0
+            for place in range(np.uint64(nodes.size)):
+                node, total = nodes[place], sums[place]
+                shares[node] = 1 / paths[node] + total
+                centrality[node] += paths[node] * total if level > 0 else 0.0
+                most = max(most, paths[node])
+                hops[node], paths[node] = -1, 0
+        shares[sources[number]] = 0
         if not most < np.inf:
             return number, levels
     return sources.size, levels

@@ -175,6 +175,6 @@ class CpuBetweenness(Betweenness, Protocol):
         levels : int
             The most edges on a shortest path, summed over the sources.
         wrong : int
-            The first of the sources that is not added, or -1: there are more shortest paths from it than float64 can
-            count, or weights that change nothing.
+            The first of the sources that cannot be added, or -1: there are more shortest paths from it than float64 can
+            count, or weights that change nothing. The sums are of no use then.
         """

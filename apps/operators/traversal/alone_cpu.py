@@ -12,9 +12,11 @@ from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
 from numba.extending import register_jitable
 
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
+from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
 
 NONE, ONE = np.uint32(2**32 - 1), np.uint64(1)
+AHEAD = np.uint64(8)  # nodes whose rows are fetched before it is their turn
 
 
 class Levels(NamedTuple):
@@ -27,7 +29,7 @@ class Levels(NamedTuple):
     order : (nodes + 1,) uint32
         The nodes that were reached, the nearest first.
     bounds : (nodes + 2,) uint64
-        Those of level l are ``order[bounds[l] : bounds[l + 1]]``.
+        Those of level l are ``order[bounds[l] : bounds[l + 1]]``; behind the last level is one without nodes.
     """
 
     hops: np.ndarray
@@ -73,15 +75,45 @@ def make_heap(nodes: int, dtype: np.dtype) -> Heap:
 
 
 @njit(cache=True, nogil=True)
-def search_by_hops(source, offsets, targets, in_offsets, in_sources, state):  # type: ignore[no-untyped-def]
+def sum_rows_of(nodes, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
+    """Sums over the rows of some nodes, in the order of these. Places are unsigned."""
+    for place in range(np.uint64(nodes.size)):
+        node, total = nodes[place], 0.0
+        for edge in range(offsets[node], offsets[node + ONE]):
+            total += values[columns[edge]]
+        sums[place] = total
+
+
+@njit(cache=True, nogil=True)
+def _pull(level, tail, in_offsets, in_sources, hops, order):  # type: ignore[no-untyped-def]
+    """Reach from a level the nodes that have an in-edge from there; returns where they end in the order."""
+    for node in range(np.uint64(hops.size)):
+        if hops[node] < 0:
+            for edge in range(in_offsets[node], in_offsets[node + ONE]):
+                if hops[in_sources[edge]] == level:
+                    hops[node], order[tail] = level + 1, node
+                    tail += ONE
+                    break
+    return tail
+
+
+@njit(cache=True, nogil=True)
+def search_by_hops(  # type: ignore[no-untyped-def]
+    source, offsets, targets, in_offsets, in_sources, state, paths, sums
+):
     """Hops from a node; returns those of the farthest that is reached. Places are unsigned.
 
     Level by level: a few nodes look at their out-edges, without branches on what is read from memory, so that it can be
     read ahead; where many would, the others look for one of them among their in-edges (Beamer et al., SC 2012).
+
+    Where ``paths`` is not None, they become the numbers of shortest paths; they are 0 before it. A row is summed over
+    the level before it alone, since those of its own come into ``sums`` first.
     """
     hops, order, bounds = state
     hops[source], order[0], bounds[1] = 0, source, 1
     begin, end, rest, level, size = np.uint64(0), ONE, offsets[hops.size], 0, np.uint64(hops.size)
+    if paths is not None:
+        paths[source] = 1.0
     while begin < end:
         tail, edges, beyond = end, np.uint64(0), level + 1
         if (end - begin) * np.uint64(BETA) > size:
@@ -89,20 +121,24 @@ def search_by_hops(source, offsets, targets, in_offsets, in_sources, state):  # 
                 edges += offsets[order[place] + ONE] - offsets[order[place]]
             rest -= edges
         if edges * np.uint64(ALPHA) > rest:
-            for node in range(size):
-                if hops[node] < 0:
-                    for edge in range(in_offsets[node], in_offsets[node + ONE]):
-                        if hops[in_sources[edge]] == level:
-                            hops[node], order[tail] = beyond, node
-                            tail += ONE
-                            break
+            tail = _pull(level, tail, in_offsets, in_sources, hops, order)
+            if paths is not None:
+                sum_rows_of(order[end:tail], in_offsets, in_sources, paths, sums)
+                for place in range(end, tail):
+                    paths[order[place]] = sums[place - end]
         else:
             for place in range(begin, end):
                 node = order[place]
+                here = 0.0 if paths is None else paths[node]
+                prefetch(offsets, order[min(place + AHEAD + AHEAD, tail - ONE)])
+                prefetch(targets, offsets[order[min(place + AHEAD, tail - ONE)]])
                 for edge in range(offsets[node], offsets[node + ONE]):
                     target = targets[edge]
                     old = hops[target]
-                    hops[target] = beyond if old < 0 else old
+                    new = beyond if old < 0 else old
+                    hops[target] = new
+                    if paths is not None:
+                        paths[target] += here if new == beyond else 0.0
                     order[tail] = target
                     tail += np.uint64(old < 0)
         begin, end, level = end, tail, beyond
