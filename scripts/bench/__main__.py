@@ -7,6 +7,7 @@ seconds of checks beside those of runs, too.
 import argparse
 import sys
 
+from cusp.errors import InputError
 from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, quality, samples, start
 from scripts.bench.clusters import hosts, pays, plans
 from scripts.bench.ladder import bench as ladder
@@ -29,7 +30,10 @@ def main() -> int:
         module.add_options(command)
         command.set_defaults(run=module.run)
     options = parser.parse_args()
-    options.run(options)
+    try:
+        options.run(options)
+    except InputError as error:
+        sys.exit(f"error: {error}")
     return 0
 
 
