@@ -9,6 +9,7 @@ import numpy as np
 from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.arrays import offsets_of, runs_of_rows, sizes_of
 from cusp.kernels.cuda import BLOCK, c_type, load, many_threads
+from cusp.runtime import timeline
 from cusp.runtime.device_gpu import beside
 
 KERNELS = "cusp/apps/operators/triangles/triangles.cuh"
@@ -60,7 +61,7 @@ def count_triangles(
     )  # fmt: skip
 
     def count() -> int:
-        wait()
+        timeline.call("count_triangles", timeline.OPERATOR, None, wait)
         return int(sums[1])
 
     return count
