@@ -1,5 +1,7 @@
 """Labels travel between ranks along the lists of a plan: one message per partner, for all labels together."""
 
+from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +28,10 @@ class Exchange:
         self._known: WeakKeyDictionary[Lists, tuple[dict[str, Route], dict[Any, tuple[Words, Words]]]]
         self._known = WeakKeyDictionary()
 
-    def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
+    def __call__(
+        self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None,
+        meanwhile: Iterable[object] | None = None,
+    ) -> list[int]:  # fmt: skip
         """Send what was updated on one side of the lists, combine what arrives into the other. Collective.
 
         Parameters
@@ -37,6 +42,8 @@ class Exchange:
             Of one plan.
         implied : number, optional
             The value of everything updated, if all ranks know it.
+        meanwhile : iterable, optional
+            Steps of other work, which are taken while messages are on their way.
 
         Returns
         -------
@@ -44,6 +51,7 @@ class Exchange:
             Bytes of each message sent.
         """
         if lists.empty or not labels:
+            deque(meanwhile or (), maxlen=0)
             return []
         widths = tuple([label.values.itemsize if implied is None else 0 for label in labels])
         route, most_out, most_in = self._along(kind, lists, widths)
@@ -55,7 +63,14 @@ class Exchange:
         words, coming = route.pack(labels, implied is None, out)
         if step:
             step("extract", SYNC)
-        arrived = self.transport.exchange(out, words, into, coming)
+        if meanwhile is None:
+            arrived = self.transport.exchange(out, words, into, coming)
+        else:
+            go_on = self.transport.begin(out, words, into, coming)
+            for _ in meanwhile:
+                go_on()
+            step = running and running.steps(self._finish)  # those leave spans of their own
+            arrived = self.transport.end()
         if step:
             step("exchange", WAIT)
         route.unpack(labels, implied, into, arrived)

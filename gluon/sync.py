@@ -1,5 +1,6 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,10 @@ class Sync:
         self._begin(call)
         return timeline.call(call, timeline.WAIT, None, self.exchange.transport.combine, how, *values)  # type: ignore[no-any-return]
 
-    def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
+    def reduce(
+        self, *labels: Label, write: str | None = None, implied: float | None = None,
+        meanwhile: Iterable[object] | None = None,
+    ) -> None:  # fmt: skip
         """Combine the updated mirrors into their masters. Collective.
 
         Parameters
@@ -103,8 +107,11 @@ class Sync:
             Where the operator wrote, if not at ``self.write``.
         implied : number, optional
             The value of everything updated, if all ranks know it: then no values are sent.
+        meanwhile : iterable, optional
+            Steps of the operator that write to masters only. They are taken while messages are on their way; then what
+            has arrived is combined.
         """
-        self._exchange("reduce", labels, write or self.write, implied)
+        self._exchange("reduce", labels, write or self.write, implied, meanwhile)
 
     def broadcast(self, *labels: Label, read: str | None = None, implied: float | None = None) -> None:
         """Give the values of updated masters to their mirrors. Collective."""
@@ -115,13 +122,16 @@ class Sync:
         if debugging.on():
             debugging.agree(self.comm, f"calls sync.{call}")
 
-    def _exchange(self, kind: str, labels: tuple[Label, ...], end: str, implied: float | None) -> None:
+    def _exchange(
+        self, kind: str, labels: tuple[Label, ...], end: str, implied: float | None,
+        meanwhile: Iterable[object] | None = None,
+    ) -> None:  # fmt: skip
         lists = self.plan.lists(end)
         for label in labels:
             if not isinstance(label, Label):
                 raise OptionError(f"sync.{kind} takes Labels, not {type(label).__name__}; pass a Label, not values")
         self._begin(kind)
-        sent = timeline.call(kind, timeline.SYNC, None, self.exchange, kind, labels, lists, implied)
+        sent = timeline.call(kind, timeline.SYNC, None, self.exchange, kind, labels, lists, implied, meanwhile)
         if running := timeline.running():
             running.annotate_last(timeline.SYNC, messages=len(sent), bytes=sum(sent))
         if debugging.on():

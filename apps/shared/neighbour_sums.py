@@ -14,8 +14,10 @@ from cusp.errors import OptionError, together
 from cusp.kernels.arrays import compress, filled_rows, mapped, numbers, total_of_floats
 from cusp.program.cli import between, positive
 from cusp.runtime.devices import backend
+from cusp.runtime.threads import num_threads
 from gluon.reduction import ASSIGN
 
+EDGES_AT_ONCE = 1 << 19  # of a thread, while messages are on their way: a millisecond or two
 ITERATED: dict[str, Any] = {  # of an App with the options of add_options
     "needs_csc": lambda options, symmetric: not symmetric,
     "needs_source": False,
@@ -36,46 +38,59 @@ class Neighbours(NamedTuple):
     edges : InEdges
         In those of out-neighbours, ``sources`` are targets.
     rows : Any
-        All rows with edges, as the operators take them.
+        All rows with edges, as the operators take them, in groups: several of masters, then that of mirrors.
+    groups : int
     weights : (edges,) any number type, or None
         What values are multiplied by; None where all edges count the same.
     """
 
     edges: InEdges
     rows: Any
+    groups: int
     weights: Any
 
 
-def in_neighbours(part: Partition, weighted: bool) -> Neighbours:
+def in_neighbours(part: Partition, sync: Sync, weighted: bool) -> Neighbours:
     """In-neighbours. Weights of a symmetric graph may depend on the direction, so with them it gets a CSC."""
     if weighted:
         csc = part.csc or part.with_csc().csc
         assert csc is not None
-        return _grouped(InEdges(csc.offsets, csc.sources, "src", "dst"), part, csc.weights)
+        return _grouped(InEdges(csc.offsets, csc.sources, "src", "dst"), part, sync, csc.weights)
     edges = in_edges_of(part)
     assert edges is not None
-    return _grouped(edges, part, None)
+    return _grouped(edges, part, sync, None)
 
 
-def out_neighbours(part: Partition, weighted: bool) -> Neighbours:
+def out_neighbours(part: Partition, sync: Sync, weighted: bool) -> Neighbours:
     """Out-neighbours."""
-    return _grouped(InEdges(part.offsets, part.targets, "dst", "src"), part, part.weights if weighted else None)
+    return _grouped(InEdges(part.offsets, part.targets, "dst", "src"), part, sync, part.weights if weighted else None)
 
 
-def _grouped(edges: InEdges, part: Partition, weights: Any) -> Neighbours:
+def _grouped(edges: InEdges, part: Partition, sync: Sync, weights: Any) -> Neighbours:
+    """Where messages travel by themselves, masters have several groups of rows, mirrors one; else all rows are one."""
     lids = compress(filled_rows(edges.offsets), numbers(0, edges.offsets.size - 1, np.int32, part.device))
-    return Neighbours(edges, backend(Rows, part.device).group_rows(lids, [0, lids.size], edges.offsets), weights)
+    bounds = [0, lids.size]
+    if sync.exchange.transport.overlaps and part.num_proxies > part.num_masters:
+        of_masters = int(edges.offsets[part.num_masters])
+        steps = np.arange(0, of_masters, EDGES_AT_ONCE * num_threads())
+        bounds = [*np.searchsorted(edges.offsets[lids], [*steps, of_masters]).tolist(), lids.size]
+    rows = backend(Rows, part.device).group_rows(lids, bounds, edges.offsets)
+    return Neighbours(edges, rows, len(bounds) - 1, weights)
 
 
 def prepare_sums(part: Partition, sync: Sync, options: argparse.Namespace) -> Neighbours:
     """In-neighbours, for an app with the options of :func:`add_options`. Collective."""
-    return in_neighbours(part, _takes_weights(part, sync, options))
+    return in_neighbours(part, sync, _takes_weights(part, sync, options))
 
 
 def prepare_both(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Neighbours, Neighbours]:
     """In-neighbours and out-neighbours, likewise. Collective."""
-    weighted = _takes_weights(part, sync, options)
-    return in_neighbours(part, weighted), out_neighbours(part, weighted)
+    return both_neighbours(part, sync, _takes_weights(part, sync, options))
+
+
+def both_neighbours(part: Partition, sync: Sync, weighted: bool) -> tuple[Neighbours, Neighbours]:
+    """In-neighbours and out-neighbours."""
+    return in_neighbours(part, sync, weighted), out_neighbours(part, sync, weighted)
 
 
 def _takes_weights(part: Partition, sync: Sync, options: argparse.Namespace) -> bool:
@@ -107,13 +122,20 @@ class Sums:
         self._sync, self._neighbours, self._ops = sync, neighbours, backend(Rows, part.device)
 
     def add_up(self) -> None:
-        """Add up what the masters give. Before, what masters got must be 0. Collective."""
-        (_, ends, read, write), rows, weights = self._neighbours
+        """Add up what the masters give. Before, what masters got must be 0. Collective.
+
+        Sums of mirrors come first: they may travel while masters add up theirs.
+        """
+        (_, ends, read, write), rows, groups, weights = self._neighbours
         self.given.mark_all()
         self._sync.broadcast(self.given, read=read)
-        self._ops.sum_rows(rows, 0, ends, self.given.values, self.got.values, weights)
+
+        def sum_up(group: int) -> None:
+            self._ops.sum_rows(rows, group, ends, self.given.values, self.got.values, weights)
+
+        sum_up(groups - 1)
         self.got.mark_all()
-        self._sync.reduce(self.got, write=write)
+        self._sync.reduce(self.got, write=write, meanwhile=map(sum_up, range(groups - 1)) if groups > 1 else None)
 
     def of(self, values: Any) -> Any:
         """(masters,) what masters get if they give ``values``; it stays until the next call. Collective."""

@@ -8,7 +8,7 @@ import numpy as np
 from cusp import MAX, EdgeOperator, Label, Partition, Sync
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.shared.lengths import refuse_unfit
-from cusp.apps.shared.neighbour_sums import Neighbours, Sums, in_neighbours, out_neighbours
+from cusp.apps.shared.neighbour_sums import Neighbours, Sums, both_neighbours, in_neighbours
 from cusp.errors import OptionError, together
 from cusp.kernels.arrays import total
 from cusp.program.cli import between, positive
@@ -60,7 +60,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
         return Walk(teleport, None, part.degrees[:senders], part.degrees[:0])
     if weighted:
         return _weighted_walk(part, sync, teleport, senders)
-    return Walk(teleport, in_neighbours(part, weighted=False), part.degrees[:senders], part.degrees[:0])
+    return Walk(teleport, in_neighbours(part, sync, weighted=False), part.degrees[:senders], part.degrees[:0])
 
 
 def starts_at(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
@@ -90,7 +90,7 @@ def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> 
     """The walk along edges by weight, also where weights of a symmetric graph depend on the direction. Collective."""
     assert part.weights is not None
     refuse_unfit(part, sync, part.weights, "ranks")
-    xp, out, into = xp_of(part.device), out_neighbours(part, weighted=True), in_neighbours(part, weighted=True)
+    xp, (into, out) = xp_of(part.device), both_neighbours(part, sync, weighted=True)
     strengths = _strengths(part, sync, out)[:senders]
     some = strengths[strengths > 0]
     lowest, highest = (float(some.min()), float(some.max())) if some.size else (1.0, 1.0)

@@ -1,7 +1,7 @@
 """What all transports do, and the memory of messages, which grows and stays."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any
@@ -62,10 +62,13 @@ class Transport(ABC):
         For ``--transport`` and rows.
     xp : module
         NumPy or CuPy: where the memory is.
+    overlaps : bool
+        Messages are on their way between :meth:`begin` and :meth:`end`.
     """
 
     name: str
     xp: Any
+    overlaps = False
 
     def __init__(self, comm: Intracomm) -> None:
         self.comm = comm
@@ -90,6 +93,17 @@ class Transport(ABC):
         in_words : (ranks,) int, optional
             How many come, where this rank knows that. In a mixed job it may be wrong.
         """
+
+    def begin(
+        self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None
+    ) -> Callable[[], object]:  # fmt: skip
+        """Begin an :meth:`exchange`; what is returned lets it go on, and is called now and then. Collective."""
+        self._given = out, out_words, into, in_words
+        return lambda: None
+
+    def end(self) -> Words:
+        """Return what :meth:`exchange` does, after :meth:`begin`. Collective."""
+        return self.exchange(*self._given)
 
     def combine(self, how: int, *numbers: Any) -> tuple:
         """Combine numbers of all ranks, added in the order of ranks: the same bits by every transport. Collective.

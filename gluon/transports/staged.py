@@ -1,6 +1,7 @@
 """Messages between GPUs by MPI: from device to device where the library can, else through page-locked host memory."""
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cupy as cp
@@ -20,7 +21,7 @@ MPI_EXTENSION = MPI.__file__
 class CudaAwareMpi(HostMpi):
     """MPI gets the device's addresses."""
 
-    name, xp = "cuda-mpi", cp
+    name, xp, overlaps = "cuda-mpi", cp, False
 
     @staticmethod
     def why_unusable(comm: MPI.Intracomm) -> str | None:
@@ -34,9 +35,11 @@ class CudaAwareMpi(HostMpi):
             return "the MPI library does not say that it supports CUDA (it has no MPIX_Query_cuda_support)"
         return None if query() == 1 else "the MPI library was built without CUDA support"
 
-    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
+    def begin(
+        self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None
+    ) -> Callable[[], object]:  # fmt: skip
         cp.cuda.get_current_stream().synchronize()  # MPI does not know of streams
-        return super().exchange(out, out_words, into)
+        return super().begin(out, out_words, into)
 
 
 class LockedMpi(HostMpi):

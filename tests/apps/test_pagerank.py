@@ -12,12 +12,15 @@ from cusp.apps.harness import parser_of, rehearse
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
 from cusp.apps.run.cli import weights_of
+from cusp.apps.shared import neighbour_sums
 from cusp.apps.verify.check import VerificationError
 from cusp.errors import GraphFileError, OptionError
 from cusp.names.names import SortedNames
 from cusp.names.packed import Packed
 from cusp.policies import load_policy
 from cusp.runtime.devices import backend, move, to_host
+from gluon.plan import make_plan
+from gluon.sync import Sync
 
 
 def matrix(graph: graphs.Graph, damping: float, teleport: np.ndarray, weights: Any = 1.0) -> np.ndarray:
@@ -290,3 +293,20 @@ def test_sums_over_rows(monkeypatch, dtype, weight):
                 edges = slice(offsets[row], offsets[row + 1])
                 expected[row] = values[columns[edges]].astype(np.float64) @ weights[edges]
         np.testing.assert_allclose(to_host(sums), expected, rtol=1e-5 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("policy", ["oec", "cvc"])
+def test_sums_that_travel_early(comm, shared_tmp, monkeypatch, policy):
+    """Where messages travel by themselves, masters add up in many steps: the same bits as in one."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"]())
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
+    options, found, groups = parts.options_of(APP, iterations=5), [], []
+    for edges in (1 << 20, 7):
+        monkeypatch.setattr(neighbour_sums, "EDGES_AT_ONCE", edges)
+        sync = Sync(make_plan(part, comm, "mpi"), comm)
+        walk = prepare(part, sync, options)
+        groups.append(walk.neighbours.groups)
+        found.append(to_host(run(part, sync, walk, options).labels["pagerank"]).tolist())
+    assert found[0] == found[1]
+    assert parts.DEVICE == "gpu" or groups[1] > 2 >= groups[0]

@@ -385,3 +385,26 @@ def test_bits(flags):
         assert int(device.count_bits(words, size)) == sum(flags[:size])
     assert device.take_bits(words, len(flags)).tolist() == np.flatnonzero(flags).tolist()
     assert not words.any()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("transport", ["auto", "mpi"])
+@pytest.mark.parametrize("policy", ["oec", "iec", "cvc"])
+def test_other_work_meanwhile(comm, make, policy, transport):
+    """All steps are taken before what has arrived is combined, also where nothing travels; the values are the same."""
+    part = make("random", policy)
+    sync, seen, values = Sync(make_plan(part, comm, transport), comm), [], []
+
+    def steps():
+        for _ in range(5):
+            seen.append(label.masters().tolist())
+            yield
+
+    for meanwhile in (None, steps()):
+        label = Label(part, np.float64, 0, ADD)
+        label.values[:] = 1 / (1 + part.gids)
+        label.mark_all()
+        sync.reduce(label, write="dst", meanwhile=meanwhile)
+        values.append(label.values.tolist())
+    assert seen == 5 * [(1 / (1 + part.gids[: part.num_masters])).tolist()]
+    assert values[0] == values[1]
