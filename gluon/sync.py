@@ -108,9 +108,16 @@ class Sync:
         implied : number, optional
             The value of everything updated, if all ranks know it: then no values are sent.
         meanwhile : iterable, optional
-            Steps of the operator that write to masters only. They are taken while messages are on their way; then what
-            has arrived is combined.
+            Steps of the operator that write to masters only, and sync nothing. They are taken while messages are on
+            their way; then what has arrived is combined.
+
+        Raises
+        ------
+        OptionError
+            What should be a label, or steps, is something else.
         """
+        if not isinstance(meanwhile, Iterable | None):
+            raise OptionError(f"sync.reduce takes steps to iterate over, not {type(meanwhile).__name__}, as meanwhile")
         self._exchange("reduce", labels, write or self.write, implied, meanwhile)
 
     def broadcast(self, *labels: Label, read: str | None = None, implied: float | None = None) -> None:

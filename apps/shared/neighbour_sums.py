@@ -17,7 +17,7 @@ from cusp.runtime.devices import backend
 from cusp.runtime.threads import num_threads
 from gluon.reduction import ASSIGN
 
-EDGES_AT_ONCE = 1 << 19  # of a thread, while messages are on their way: a millisecond or two
+EDGES_AT_ONCE = 1 << 19  # of a thread, while messages are on their way: a millisecond or less
 ITERATED: dict[str, Any] = {  # of an App with the options of add_options
     "needs_csc": lambda options, symmetric: not symmetric,
     "needs_source": False,

@@ -220,6 +220,7 @@ def test_in_an_algorithm(graph):
     for wrong, message in (
         (lambda: sync.reduce(label, write="target"), "'target' is no end of an edge; .* did you mean 'dst'[?]"),
         (lambda: sync(label.values), "sync.reduce takes Labels, not ndarray; pass a Label"),
+        (lambda: sync.reduce(label, meanwhile=3), "sync.reduce takes steps to iterate over, not int, as meanwhile"),
         (lambda: label.write(10**9, 1), "node 1000000000: the graph has the nodes 0 to 3"),
         (lambda: label.write(-1, 1), "node -1: the graph has the nodes 0 to 3"),
         (lambda: Label(part, object, 0, MAX), "a label holds numbers, not object"),
