@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gluon.transports.memory import Buffers
 
 COMBINE = "gluon/kernels/combine.cuh"
-TILE, EACH = 1024, 4  # entries of a block and of a thread, as in device.cuh; pieces of joined lists begin at multiples
+TILE = 1024  # entries of a block, as in device.cuh; pieces of joined lists begin at multiples
 
 
 @functools.cache
@@ -192,14 +192,14 @@ def write_blocks(
     where = lists.lids, lists.starts, lists.sizes, ranks
     for number, (label, updated) in enumerate(labels):
         device.kernels(label.values.dtype).count_updated(
-            min(max(lists.entries // EACH, 1), many_threads()), lists.entries, *where, updated, lengths.counters,
+            min(max(lists.entries // device.EACH, 1), many_threads()), lists.entries, *where, updated, lengths.counters,
             number, int(with_values), *room.arrays, lengths.address,
         )  # fmt: skip
     for number, (label, updated) in enumerate(labels):
         reset, identity = label.reset(kind)
         device.kernels(label.values.dtype).extract_values(
-            lists.entries // EACH, *where, addresses, number, int(with_values), *room.arrays[:3], label.values, updated,
-            int(reset), identity,
+            lists.entries // device.EACH, *where, addresses, number, int(with_values), *room.arrays[:3], label.values,
+            updated, int(reset), identity,
         )  # fmt: skip
     return lengths.read()
 

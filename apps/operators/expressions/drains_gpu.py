@@ -103,7 +103,7 @@ class Drain:
         kernel = partial(inboxes.run, kernels.resident("relax_peers_of", blocks_for(self._part)), tuple)
         nodes, going = self._nodes(rows=inboxes.rows), True
         while going:
-            self._guess(1.0, sync)
+            self._guess(sync)
             going = self._launch(kernel, highest(self._key), self._edges_until_guess(), nodes)
             if going:
                 sync.count_peers()
@@ -113,7 +113,7 @@ class Drain:
         self._guess()
         return bucket_end(self._key, lowest, self._delta)
 
-    def _guess(self, scale: float = AMONG_OTHERS, sync: Sync | None = None) -> None:
+    def _guess(self, sync: Sync | None = None) -> None:
         """Choose a width of buckets, if it is time: by how much higher priorities are behind edges of pending nodes.
 
         With ``sync`` all ranks choose the same. Collective then.
@@ -121,7 +121,7 @@ class Drain:
         if self._guesses == len(GUESSES):
             return
         if (int(sync.highest(self.edges)) if sync else self.edges) >= GUESSES[self._guesses]:
-            scale = 1.0 if self._part.num_ranks == 1 else scale
+            scale = 1.0 if sync or self._part.num_ranks == 1 else AMONG_OTHERS
             found, count = cp.empty(SAMPLE_SIZE), cp.zeros(1, np.uint64)
             self._kernels.find_steps_of(
                 threads_for(self._part.num_proxies), self._nodes(), found, SAMPLE_SIZE, count, *self._ordered.given
