@@ -66,7 +66,8 @@ def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[s
     start = partial(call_on_hosts, ranks, options.rate, ranks) if options.rate else partial(call, ranks)
     policies = ",".join([options.policies] * options.repeats)
     repeats: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in algorithm_rows(partial(start, limit=LIMIT), graph, threads, options, "--policies", policies):
+    found = algorithm_rows(partial(start, limit=LIMIT), graph, threads, options, "--policies", policies)
+    for row in (row for row in found if row["app"] != "partition"):
         repeats[row["policy"], row["app"]].append(row | {"link": options.rate})
     taken = ((same[0], [row["ms"] for row in same]) for same in repeats.values())
     return [row | {"ms": statistics.median(times), "all_ms": times} for row, times in taken]

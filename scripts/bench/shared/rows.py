@@ -89,11 +89,10 @@ def written(option: str, run: Callable[..., object], *args: Any, **named: Any) -
 def algorithm_rows(
     run: Callable[..., object], graph: Path, threads: int, options: argparse.Namespace, *words: str
 ) -> list[dict]:
-    """Rows of ``scripts.bench.algorithms`` on CPUs; ``run(module, *words)`` starts it."""
+    """Rows of ``scripts.bench.algorithms`` on CPUs, of partitions too; ``run(module, *words)`` starts it."""
     words += ("--device", "cpu", "--threads", str(threads), "--partitions", "0", "--apps", options.apps)
     words += ("--set", "iterations=20,tolerance=0", "--trials", str(options.trials), "--sources", str(options.sources))
-    found = rows_in(written("--rows", run, "scripts.bench.algorithms", graph, *words))
-    return [row for row in found if row["app"] != "partition"]
+    return rows_in(written("--rows", run, "scripts.bench.algorithms", graph, *words))
 
 
 def settings_of(app: str, text: str) -> dict[str, Any]:
