@@ -9,6 +9,7 @@ array([0, 0, 0, 3, 3])
 """
 
 import functools
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,14 @@ from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.run.former import REHEARSED, Former, add_from_option
 from cusp.apps.shared.components import Directory, largest_component
 from cusp.apps.verify.components import verify_components
+from cusp.kernels.arrays import mapped, total
 from cusp.runtime.devices import backend, move, to_host
 from gluon.interfaces import Device
 from gluon.mail.post import both_ways, until_quiet
 
 FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
 RARE = 16  # a tree with less than one in so many nodes is not left out
+INSIDE = -1  # stands for the label of a large tree
 PATIENCE = 8  # rounds until trees also ask for lower labels by name
 
 
@@ -108,15 +111,17 @@ def _names_as_edges(part: Partition, sync: Sync, former: Former) -> tuple[Any, A
 class Rounds:
     """Unites trees of different ranks by labels: each tree carries the smallest global id that it knows of.
 
-    A sync lowers the label of a proxy, and so that of its tree, until nothing changes. The rounds grow with the
-    distance between trees, not between nodes; on one rank there are none. Where trees are far apart, they also look up
-    the current label of the node that is their label: then the rounds grow with the logarithm of the distance.
+    Large trees of ranks that share nodes begin with one label. A sync lowers the label of a proxy, and so that of its
+    tree, until nothing changes. The rounds grow with the distance between trees, not between nodes; on one rank there
+    are none. Where trees are far apart, they also look up the current label of the node that is their label: then the
+    rounds grow with the logarithm of the distance.
     """
 
     def __init__(self, part: Partition, sync: Sync, shared: Shared) -> None:
         self.part, self.sync, self.shared, self.ops = part, sync, shared, backend(Cc, part.device)
         self.label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
         self.label.values[:] = part.gids
+        self.shortcut: Shortcut | None = None
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         """See :meth:`~cusp.apps.operators.structure.interfaces.Cc.plan_trees`. Collective."""
@@ -131,24 +136,51 @@ class Rounds:
 
     def _agree(self, parents: Any) -> int:
         """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds."""
-        label, sync, ops = self.label, self.sync, self.ops
-        rounds, shortcut = 0, None
+        label, sync, lowered, rounds = self.label, self.sync, None, 0
+        self.shortcut = None
+        self._name_large(parents)
         while True:
-            label.swap_updated()
-            ops.lower_roots(parents, label.values, label.updated)
             if rounds == PATIENCE:  # roots of trees with nodes that other ranks have too: their components may go on
                 everyone = label.device.full(parents.size, 1, parents.dtype)
-                shortcut = Shortcut(label, ops.take_members(parents, everyone, self.shared.lids)[0], sync)
-            if shortcut:
-                shortcut()
-            ops.spread_roots(parents, label.values, label.updated)
-            lowered = sync.total(int(label.device.count_bits(label.updated & self.shared.bits, label.part.num_proxies)))
-            if lowered == (0,):
+                roots, _ = self.ops.take_members(parents, everyone, self.shared.lids)
+                self.shortcut = Shortcut(label, roots, sync)
+            self._lower(parents, lowered)
+            own = label.device.count_bits(label.updated & self.shared.bits, parents.size)
+            changed = sync.total(int(own))
+            if changed == (0,):
                 return rounds
             sync.reduce(label, write="any")
             sync.broadcast(label, read="any")
-            sync.end_round(lowered=lowered[0])
-            rounds += 1
+            sync.end_round(lowered=changed[0])
+            lowered, rounds = label.swap_updated(), rounds + 1
+
+    def _lower(self, parents: Any, lowered: Any) -> None:
+        """Lower the labels of trees by those of nodes that were lowered, or of all, then those of their other nodes."""
+        label = self.label
+        self.ops.lower_roots(parents, label.values, lowered, label.updated)
+        if self.shortcut:
+            self.shortcut()
+        self.ops.spread_roots(parents, label.values, label.updated)
+
+    def _name_large(self, parents: Any) -> None:
+        """Let the large trees of all ranks begin with the same label, if they are parts of one. Collective.
+
+        Most nodes that several ranks have are in the large trees of all of them. So their masters say this by a bit,
+        and nobody sends their labels, unless they fall.
+        """
+        part, label, comm = self.part, self.label, self.sync.comm
+        inside, lowest = self.ops.large_tree(parents, label.values)
+        label.updated[:] = _bits_of(inside, part.device)
+        self.sync.broadcast(label, read="any", implied=INSIDE)
+        label.swap_updated()
+        where, values = label.device.xp.where, label.values
+        mirrors = [slice(*span) for span in pairwise(part.mirror_starts.tolist())]
+        shared = [total((values[some] == INSIDE) & inside[some]) for some in mirrors]
+        names = _lowest_joined(comm.allgather((lowest, np.flatnonzero(shared))))
+        masters, own = slice(0, part.num_masters), names[part.rank]
+        values[masters] = mapped(lambda value, of: where(of, own, value), values[masters], inside[masters])
+        for some, name in zip(mirrors, names):
+            values[some] = where(values[some] == INSIDE, name, values[some])
 
     def _wrong_ranks(self, left_out: Any) -> int:
         """Ranks, as bits, that left out another component than the first of those that left out any."""
@@ -169,14 +201,14 @@ class Mail(Rounds):
     """The same without rounds."""
 
     def _agree(self, parents: Any) -> int:
+        label, steps = self.label, count()
+
         def lower() -> bool:
-            """Lower the labels of trees and then of their nodes; nothing is left to do then."""
-            label.swap_updated()
-            self.ops.lower_roots(parents, label.values, label.updated)
-            self.ops.spread_roots(parents, label.values, label.updated)
+            """Nothing is left to do then."""
+            self._lower(parents, label.swap_updated() if next(steps) else None)
             return False
 
-        label = self.label
+        self._name_large(parents)
         return until_quiet(self.sync, lower, *both_ways(label, "any", "any"))
 
 
@@ -225,9 +257,28 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     lists, marks = sync.plan.lists("any"), device.xp.zeros(-(-part.num_proxies // 64) * 64, bool)
     for own in (*lists.mirrors, *lists.masters):
         marks[own] = True
-    bits = device.xp.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
+    bits = _bits_of(marks, part.device)
     lids = device.take_bits(bits.copy(), part.num_proxies)
     return Shared(lids, bits, UNITING.prepare(part, sync))
+
+
+def _bits_of(marks: Any, device: str) -> Any:
+    """The bits of proxies, from one bool for each, up to a multiple of 64."""
+    xp, dtype = backend(Device, device).xp, backend(Device, device).no_bits(1).dtype
+    return xp.packbits(marks, bitorder="little").view(dtype)
+
+
+def _lowest_joined(found: list[tuple[int, np.ndarray]]) -> list[int]:
+    """From a number of each rank, and ranks to which it is joined, for each the lowest of those that are joined."""
+    names = np.array([name for name, _ in found], np.int64)
+    ends = [(rank, other) for rank, (_, others) in enumerate(found) for other in others]
+    one, other = np.array(ends, np.int64).reshape(-1, 2).T
+    before = names + 1
+    while (names != before).any():
+        before, lowest = names.copy(), np.minimum(names[one], names[other])
+        np.minimum.at(names, one, lowest)
+        np.minimum.at(names, other, lowest)
+    return names.tolist()  # type: ignore[no-any-return]
 
 
 APP = App(

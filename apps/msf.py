@@ -100,7 +100,7 @@ def _open_trees(part: Partition, sync: Sync, parents: Any, in_forest: Any) -> tu
     opened = opened[parents]
     trees = xp.where(opened, xp.arange(part.num_proxies, dtype=np.int32), parents)
     names.values[:] = part.gids
-    backend(Cc, part.device).lower_roots(trees, names.values, names.updated)
+    backend(Cc, part.device).lower_roots(trees, names.values, None, names.updated)
     places = xp.flatnonzero(in_forest.view(np.bool_))
     left = opened[part.targets[places]]
     return trees, names.values, places[~left], places[left]

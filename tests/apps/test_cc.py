@@ -93,6 +93,22 @@ def test_most_edges_are_left_out(comm, shared_tmp, policy):
         check(part, ways(part), graph)
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "random"])
+def test_labels_of_large_trees_are_not_sent(comm, shared_tmp, policy):
+    """Nodes in the large trees of all their ranks cost a bit: of 2,000, nearly all; and there is hardly a round."""
+    graph = graphs.both_ways(graphs.random_directed(2000, 40_000, seed=3))
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
+    sync = Sync(make_plan(part, comm, "mpi"), comm)
+    answer = cc(part, sync, prepare(part, sync))
+    sent = sync.bytes_sent("reduce") + sync.bytes_sent("broadcast")
+    shared = sum(lids.size for lids in sync.plan.lists("any").masters)
+    assert answer.figures["components"] == 1
+    assert answer.rounds <= 1
+    assert sent <= shared / 8 + 100 * comm.size  # labels take four bytes each
+
+
 BY_REMAINDER = """
 def get_master(prop, node, mstate, masters):
     return node % prop.num_parts

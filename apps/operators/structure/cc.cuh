@@ -183,8 +183,23 @@ extern "C" __global__ void flatten(i64 size, int* parents) {
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) parents[lid] = settled_root(Lids{parents}, (int)lid);
 }
 
-// Most nodes share a root, so a thread keeps its minimum until it meets another root.
-extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* values, unsigned* updated) {
+// The nodes of the tree of *large, if that is not below 0. Publishes ~v, where v is the lowest of their values, 0 or more; 0 if
+// there is no such tree.
+extern "C" __global__ void find_inside(i64 size, const int* large, const int* parents, const VALUE* values, bool* inside,
+                                       u64* sums, u64* host) {
+  int root = *large;
+  u64 most = 0;
+  for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
+    inside[lid] = parents[lid] == root;
+    if (inside[lid]) most = max(most, ~(u64)values[lid]);
+  }
+  most = largest_of_warp(most);
+  if (lane_id() == 0 && most > peek(&sums[0])) atomicMax(&sums[0], most);
+  publish(sums, 1, host);
+}
+
+// Most nodes share a root, so a thread keeps its minimum until it meets another root. ``lowered``: bits of those that count, or null.
+extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* values, const unsigned* lowered, unsigned* updated) {
   int held = -1;
   VALUE lowest = 0;
   auto flush = [&] {
@@ -192,7 +207,7 @@ extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* valu
   };
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
     int root = parents[lid];
-    if (root == lid) continue;
+    if (root == lid || (lowered && !get_bit(lowered, lid))) continue;
     VALUE value = values[lid];
     if (root != held) {
       flush();

@@ -12,6 +12,7 @@ import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.arrays import compress, mapped, total
+from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.teams.atomics import atomic_add, atomic_min
@@ -141,18 +142,48 @@ def _flatten(first, last, parents):  # type: ignore[no-untyped-def]
         some[lid] = root
 
 
-def lower_roots(parents: Any, values: Any, updated: Any) -> None:
-    together(_lower_roots, ranges(parents.size), parents, values, updated)
+def large_tree(parents: Any, values: Any) -> tuple[np.ndarray, int]:
+    root, lowest = most_frequent(LARGE, parents)[0], np.full(1, np.iinfo(np.int64).max)
+    inside = np.zeros(-(-parents.size // 64) * 64, np.bool_)
+    if root >= 0:
+        together(_find_inside, ranges(parents.size), root, parents, values, inside, lowest)
+    return inside, int(lowest[0]) if root >= 0 else -1
 
 
 @njit(cache=True, nogil=True)
-def _lower_roots(first, last, parents, values, updated):  # type: ignore[no-untyped-def]
-    parents, own = parents[first:last], values[first:last]
+def _find_inside(first, last, root, parents, values, inside, lowest):  # type: ignore[no-untyped-def]
+    parents, values, inside, least = parents[first:last], values[first:last], inside[first:last], lowest[0]
     for lid in range(parents.size):
-        root = np.int64(parents[lid])
-        if own[lid] < values[root]:
-            atomic_min(values, root, own[lid])
-            set_bit_atomic(updated, root)
+        inside[lid] = parents[lid] == root
+        least = min(least, np.int64(values[lid]) if parents[lid] == root else least)
+    atomic_min(lowest, 0, least)
+
+
+def lower_roots(parents: Any, values: Any, lowered: Any, updated: Any) -> None:
+    some = updated[:0] if lowered is None else lowered
+    together(_lower_roots, whole_words(ranges(parents.size)), some, parents, values, updated)
+
+
+@njit(cache=True, nogil=True)
+def _lower_roots(first, last, lowered, parents, values, updated):  # type: ignore[no-untyped-def]
+    if lowered.size == 0:
+        parents, own = parents[first:last], values[first:last]
+        for lid in range(parents.size):
+            _lower_root(np.int64(parents[lid]), own[lid], values, updated)
+        return
+    for word in range(first >> 6, (last + 63) >> 6):
+        bits = lowered[word]
+        while bits:
+            lid = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
+            _lower_root(np.int64(parents[lid]), values[lid], values, updated)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _lower_root(root, value, values, updated):  # type: ignore[no-untyped-def]
+    if value < values[root]:
+        atomic_min(values, root, value)
+        set_bit_atomic(updated, root)
 
 
 def spread_roots(parents: Any, values: Any, updated: Any) -> None:

@@ -51,8 +51,20 @@ def flatten(parents: Any) -> None:
     _cc(np.int32).flatten(threads_for(parents.size), parents.size, parents)
 
 
-def lower_roots(parents: Any, values: Any, updated: Any) -> None:
-    _cc(values.dtype).lower_roots(threads_for(values.size), values.size, parents, values, updated)
+def large_tree(parents: Any, values: Any) -> tuple[Any, int]:
+    lowest, size = sums_of(1), parents.size
+    inside = cp.zeros(-(-size // 64) * 64, bool)
+    if size == 0:
+        return inside, -1
+    large = most_frequent(LARGE, parents)
+    given = size, large, parents, values, inside, lowest.counters, lowest.address
+    _cc(values.dtype).find_inside(threads_for(size), *given)
+    return inside, int((~np.uint64(lowest.read()[0])).astype(np.int64))
+
+
+def lower_roots(parents: Any, values: Any, lowered: Any, updated: Any) -> None:
+    some = np.uint64(0) if lowered is None else lowered
+    _cc(values.dtype).lower_roots(threads_for(values.size), values.size, parents, values, some, updated)
 
 
 def spread_roots(parents: Any, values: Any, updated: Any) -> None:

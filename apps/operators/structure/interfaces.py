@@ -47,8 +47,21 @@ class Cc(Protocol):
     def flatten(self, parents: Array) -> None:
         """Make the root of every node its parent."""
 
-    def lower_roots(self, parents: Array, values: Array, updated: Array) -> None:
-        """Value of a root = minimum over its tree; its bit is set if that lowers it."""
+    def large_tree(self, parents: Array, values: Array) -> tuple[Array, int]:
+        """Which proxies are in the largest tree, if one in four is in it, and the lowest of their values.
+
+        Returns
+        -------
+        inside : (proxies, up to a multiple of 64,) bool
+        lowest : int
+            -1 if there is no such tree. Values are 0 or more.
+        """
+
+    def lower_roots(self, parents: Array, values: Array, lowered: Array | None, updated: Array) -> None:
+        """Value of a root = minimum over its tree; its bit is set if that lowers it.
+
+        ``lowered``: bits of proxies, of which only those count; None for all.
+        """
 
     def spread_roots(self, parents: Array, values: Array, updated: Array) -> None:
         """Every node takes the value of its root, which is not higher; its bit is set if that lowers it."""
