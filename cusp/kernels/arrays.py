@@ -145,9 +145,9 @@ def add_up(values: Any) -> None:
     in_parallel(lambda first, last: np.cumsum(values[first:last], out=values[first:last]), pieces)
 
 
-def offsets_of(sizes: Any, dtype: Any = np.int64) -> Any:
-    """(n + 1,) int64, or of another type: where each of n rows begins, and where the last one ends."""
-    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, dtype)
+def offsets_of(sizes: Any) -> Any:
+    """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
+    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, np.int64)
 
     def some(first: int, last: int) -> None:
         offsets[first + 1 : last + 1] = sizes[first:last]
