@@ -184,11 +184,10 @@ def filled_rows(offsets: Any) -> Any:
 
 def runs_of_rows(sizes: Any, capacity: int) -> list[slice]:
     """Runs of rows with up to ``capacity`` entries, or of one row."""
-    ends = to_host(offsets_of(sizes))[1:]
+    offsets = to_host(offsets_of(sizes))
     cuts, first = [], 0
-    while first < ends.size:
-        before = ends[first - 1] if first else 0
-        last = max(int(np.searchsorted(ends, before + capacity, side="right")), first + 1)
+    while first < offsets.size - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + capacity, side="right")) - 1, first + 1)
         cuts.append(slice(first, last))
         first = last
     return cuts
