@@ -34,8 +34,8 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
     travels = 0
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
     if rules.state is not None and rules.compiled.uses.estate:
-        state, before = rules.state, call_once(rules, policy.settle, copy_state(rules.state), comm)
-
+        state, before = rules.state, copy_state(rules.state)
+        call_once(rules, policy.settle, before, comm)
     if not rules.compiled.uses.changes:
         before = None  # any thread may ask, and no rank has anything to tell
 

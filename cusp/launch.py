@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
-from cusp.errors import InputError, check_same, raise_together, shortened
+from cusp.errors import InputError, check_same, shortened, together
 from cusp.runtime import debugging, early, leftovers, progress, signals, watchdog
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS, local_ranks, prefixed
@@ -149,15 +149,12 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
     check_commands(comm, argv)
     options: argparse.Namespace | None = None
     code: int | str | None = None
-    error: Exception | None = None
-    if comm.rank == 0:
-        try:
-            options = parser.parse_args(argv)
-        except SystemExit as leaving:
-            code = leaving.code
-        except Exception as caught:  # raised on every rank below
-            error = caught
-    raise_together(comm, error)
+    with together(comm):
+        if comm.rank == 0:
+            try:
+                options = parser.parse_args(argv)
+            except SystemExit as leaving:
+                code = leaving.code
     options, code = comm.bcast((options, code), root=0)
     if options is None:
         raise SystemExit(code)

@@ -114,15 +114,11 @@ def exchange_block(
         First node of each block of each rank's slice, global ids; the last entry ends the slice.
     """
     build = backend(Build, device_of(values))
-    first = blocks[comm.rank, 0]
-    begin, end = blocks[:, block], blocks[:, block + 1]
-    send = []
-    for rows in neighbors.requested:
-        part = _places_of(np.array([begin[comm.rank] - first, end[comm.rank] - first]), rows)
-        send.append(values[rows[part[0] : part[1]]])
+    own = blocks[comm.rank, block : block + 2] - blocks[comm.rank, 0]
+    send = [values[rows[slice(*_places_of(own, rows))]] for rows in neighbors.requested]
     for rank, arrived in enumerate(build.all_to_all(comm, send)):
         if arrived.size:
-            at = int(build.rank_of(neighbors.index, begin[rank]))
+            at = int(build.rank_of(neighbors.index, blocks[rank, block]))
             table[at : at + arrived.size] = arrived
 
 

@@ -228,12 +228,11 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: MPI.Intracomm)
     return state
 
 
-def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: MPI.Intracomm) -> Any:
-    """Let a policy change its state on all ranks between phases; a copy of what is combined of it. Collective."""
+def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: MPI.Intracomm) -> None:
+    """Let a policy change its state on all ranks between phases; ``before`` is a copy of the state. Collective."""
     if function is None:
-        return before
+        return
     policy, state = rules.compiled.policy, rules.state
     with together(comm), of_the_user(f"policy {policy.name}: {function.__name__} raised"):
         function(rules.prop, state, comm)
     combine_state(state, before, policy.combine, comm, rules.neighbors)
-    return before

@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from scripts import mpirun
 
@@ -86,13 +85,11 @@ class Hosts:
             launcher.write_text(LAUNCHER.replace("USER", "--user" if self._as_user else ""))
             launcher.chmod(0o700)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for process in reversed(self._processes):
             process.kill()
             process.communicate()

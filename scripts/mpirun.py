@@ -1,5 +1,6 @@
 """Start Python programs under mpirun, also from a process that is itself an MPI rank."""
 
+import contextlib
 import functools
 import os
 import shutil
@@ -91,12 +92,10 @@ def run(
 
 def kill_session(process: subprocess.Popen[str]) -> None:
     """Ask the launcher to end its ranks, then kill whatever is left of its process group."""
-    for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
-        try:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)
-            process.wait(patience)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
+            process.wait(5)
 
 
 @functools.cache

@@ -20,9 +20,8 @@ import tempfile
 from pathlib import Path
 
 from scripts import mpirun
-from scripts.test import STAND_IN
+from scripts.test import ROOT, STAND_IN
 
-ROOT = Path(__file__).resolve().parent.parent
 TESTS = ("gpu", "build_gpu", "partition_gpu", "translate_rules", "limits")  # as BY_CPU of the Makefile
 LIBRARIES = ("libasan.so", "libubsan.so")
 # CuPy's pool would hand out parts of large blocks, whose ends memcheck cannot know.

@@ -57,7 +57,7 @@ def main() -> int:
     results = []
     for ranks in map(int, options.ranks.split(",")):
         print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)
-        shared = workers(ranks, options.device, pytest_args)
+        shared = workers(ranks, pytest_args)
         results.append(run_size(ranks, [*shared, *pytest_args], options.limit, environment(options.device)))
     print(table(results))
     return int(any(result.failed for result in results))
@@ -68,7 +68,7 @@ def names_tests(argument: str) -> bool:
     return not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()
 
 
-def workers(ranks: int, device: str, pytest_args: list[str]) -> list[str]:
+def workers(ranks: int, pytest_args: list[str]) -> list[str]:
     """Options that make pytest divide the test files among several processes of one rank, one more than cores.
 
     Some tests wait for programs that they start. Not where one file is named, or without pytest-xdist. A test that ends
@@ -82,11 +82,6 @@ def workers(ranks: int, device: str, pytest_args: list[str]) -> list[str]:
     return ["-n", str(number), "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 
-def has_gpu(device: str) -> bool:
-    """Whether the tests compute on a GPU: with CuPy, not with the stand-in for it."""
-    return "gpu" in device and importlib.util.find_spec("cupy") is not None
-
-
 def environment(device: str) -> dict[str, str]:
     """Variables that choose the device; without CuPy, a stand-in for it that runs kernels on the CPU.
 
@@ -95,7 +90,7 @@ def environment(device: str) -> dict[str, str]:
     threads = os.environ.get("CUSP_THREADS", "1")  # several test processes and ranks share the cores as it is
     chosen = {"CUSP_DEVICE": device, "CUSP_THREADS": threads, "PYTHONDONTWRITEBYTECODE": ""}
     chosen["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"  # of thousands of errors that numba catches itself
-    if "gpu" in device and not has_gpu(device):
+    if "gpu" in device and importlib.util.find_spec("cupy") is None:
         chosen["CUDAEMU_DEVICES"] = os.environ.get("CUDAEMU_DEVICES", "4")  # a GPU for each rank
         chosen["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     return chosen

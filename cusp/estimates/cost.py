@@ -89,8 +89,7 @@ class Prediction(NamedTuple):
         return {"predicted_ms": 1e3 * self.seconds} | {f"{part}_ms": 1e3 * of for part, of in self._asdict().items()}
 
     def __str__(self) -> str:
-        parts = zip(("work", "exchange", "network"), self)
-        shown = ", ".join(f"{1e3 * seconds:.2g} of {what}" for what, seconds in parts if seconds)
+        shown = ", ".join(f"{1e3 * of:.2g} of {part}" for part, of in self._asdict().items() if of)
         return f"{1e3 * self.seconds:.3g} ms ({shown})"
 
 

@@ -50,7 +50,6 @@ def estimate(
     """
     with together(comm):
         compiled = compile_policy(policy)
-    with together(comm):
         shares = compiled.policy.shares_for(num_parts)
     own_blocks = num_parts == comm.size and not shares
     bounds = None if own_blocks else bounds_of_parts(edges, num_parts, split, comm, shares)

@@ -41,9 +41,7 @@ class AddedEdges:
     notes: list[str]
 
 
-def read_added(
-    comm: MPI.Intracomm, request: Request, graph: GraphHeader, names: SortedNames | None
-) -> AddedEdges:  # fmt: skip
+def read_added(comm: MPI.Intracomm, request: Request, graph: GraphHeader, names: SortedNames | None) -> AddedEdges:
     """Read a file of any format; its edges are held in memory. Collective.
 
     Parameters

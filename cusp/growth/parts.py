@@ -1,7 +1,6 @@
 """Added edges are partitioned like a graph of their own, but for what is known of nodes; then rows are put together."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -52,11 +51,18 @@ def _at_readers(
     return tuple(all_to_all(comm, [column[some] for some in sent]) for column in columns)
 
 
-class Arrived(NamedTuple):
-    """The rows that a rank gets, before its nodes are numbered.
+def with_rows_of(
+    part: Partition, layout: Layout, targets: np.ndarray, weights: np.ndarray | None
+) -> tuple[Layout, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
+    """Rows that were added to a rank, each behind the row that this has of the same source, and its other rows.
 
-    Attributes
+    Parameters
     ----------
+    layout, targets, weights
+        Of the rows that were added, as :func:`~cusp.construct.exchange_edges` leaves them.
+
+    Returns
+    -------
     layout : Layout
         Of which only the rows count.
     targets : (edges,) uint32 or uint64
@@ -65,22 +71,6 @@ class Arrived(NamedTuple):
     gids : (n,) uint32 or uint64
     targeted : (m,) uint32 or uint64
         Global ids of all targets; some may be there several times.
-    """
-
-    layout: Layout
-    targets: np.ndarray
-    weights: np.ndarray | None
-    gids: np.ndarray
-    targeted: np.ndarray
-
-
-def with_rows_of(part: Partition, layout: Layout, targets: np.ndarray, weights: np.ndarray | None) -> Arrived:
-    """Rows that were added to a rank, each behind the row that this has of the same source, and its other rows.
-
-    Parameters
-    ----------
-    layout, targets, weights
-        Of the rows that were added, as :func:`~cusp.construct.exchange_edges` leaves them.
     """
     sizes, lids, dtype = sizes_of(part.offsets), part.lid_map.lids(layout.row_gids), targets.dtype
     added_row = np.full(part.num_proxies + 1, lids.size)  # by local id; without one, the empty row behind the last
@@ -109,7 +99,7 @@ def with_rows_of(part: Partition, layout: Layout, targets: np.ndarray, weights: 
     gids = np.concatenate([own[filled], layout.row_gids[strange]])
     joined = None if weights is None or part.weights is None else join(part.weights, weights)
     layout = Layout(gids, offsets, layout.arrivals)
-    return Arrived(layout, join(part.targets, places), joined, np.concatenate([own, strangers]), targeted)
+    return layout, join(part.targets, places), joined, np.concatenate([own, strangers]), targeted
 
 
 @njit(cache=True, nogil=True)

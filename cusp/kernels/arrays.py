@@ -145,9 +145,9 @@ def add_up(values: Any) -> None:
     in_parallel(lambda first, last: np.cumsum(values[first:last], out=values[first:last]), pieces)
 
 
-def offsets_of(sizes: Any, dtype: Any = np.int64) -> Any:
-    """(n + 1,) int64, or of another type: where each of n rows begins, and where the last one ends."""
-    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, dtype)
+def offsets_of(sizes: Any) -> Any:
+    """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
+    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, np.int64)
 
     def some(first: int, last: int) -> None:
         offsets[first + 1 : last + 1] = sizes[first:last]
@@ -184,11 +184,10 @@ def filled_rows(offsets: Any) -> Any:
 
 def runs_of_rows(sizes: Any, capacity: int) -> list[slice]:
     """Runs of rows with up to ``capacity`` entries, or of one row."""
-    ends = to_host(offsets_of(sizes))[1:]
+    offsets = to_host(offsets_of(sizes))
     cuts, first = [], 0
-    while first < ends.size:
-        before = ends[first - 1] if first else 0
-        last = max(int(np.searchsorted(ends, before + capacity, side="right")), first + 1)
+    while first < offsets.size - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + capacity, side="right")) - 1, first + 1)
         cuts.append(slice(first, last))
         first = last
     return cuts

@@ -46,26 +46,19 @@ def all_to_all(comm: MPI.Intracomm, arrays: list[Array]) -> list[Array]:
 
 def post(comm: MPI.Intracomm, send: list[Array], receive: list[Array]) -> list[Any]:
     """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
+    send, receive = (
+        [array if rank != comm.rank else array[:0] for rank, array in enumerate(arrays)] for arrays in (send, receive)
+    )
     carrier = _chosen(comm).get("carrier")
     if carrier is not None:
-        others = [rank != comm.rank for rank in range(comm.size)]
-        timeline.call(
-            "exchange", timeline.WAIT, finisher("gpu"), carrier.all_to_all,
-            [array if other else array[:0] for array, other in zip(send, others)],
-            [array if other else array[:0] for array, other in zip(receive, others)],
-        )  # fmt: skip
+        timeline.call("exchange", timeline.WAIT, finisher("gpu"), carrier.all_to_all, send, receive)
         return []
-    leaving, landing = (
-        [pinned(array.size if rank != comm.rank else 0, array.dtype) for rank, array in enumerate(arrays)]
-        for arrays in (send, receive)
-    )
-    for rank, (array, staged) in enumerate(zip(send, leaving)):
-        if rank != comm.rank:
-            _copy(staged.ctypes.data, array.data.ptr, staged.nbytes, cp.cuda.runtime.memcpyDeviceToHost)
+    leaving, landing = ([pinned(array.size, array.dtype) for array in arrays] for arrays in (send, receive))
+    for array, staged in zip(send, leaving):
+        _copy(staged.ctypes.data, array.data.ptr, staged.nbytes, cp.cuda.runtime.memcpyDeviceToHost)
     cp.cuda.get_current_stream().synchronize()
     requests = exchange.post(comm, leaving, landing)
-    arriving = [(array, staged) for rank, (array, staged) in enumerate(zip(receive, landing)) if rank != comm.rank]
-    return [requests, arriving, leaving]
+    return [requests, list(zip(receive, landing)), leaving]
 
 
 def wait_all(posted: list[Any]) -> None:

@@ -42,6 +42,7 @@ DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
 DEFAULT_SLACK = 20  # percent
 RULES = ("get_master", "get_edge_owner")
+OF_ONE = ("make_mstate", "make_estate")  # what makes the state of one rule
 PHASES = ("visit", "finish", "settle")  # which a policy with state may have
 PLUGINS = "cusp.policies"  # the entry-point group of installed packages
 
@@ -226,7 +227,10 @@ def load_policy(name: str, **parameters: Any) -> Policy:
         master_name, edge_name = POLICIES.get(name) or name.split("+", 1)
         master = _find(MASTER_RULES, "master", master_name)
         edge = _find(EDGE_RULES, "edge", edge_name)
-        return _combined(name, master, edge, parameters)
+        return Policy(
+            name, master.function, edge.function, make_mstate=master.make_state, make_estate=edge.make_state,
+            combine={**master.combine, **edge.combine}, **parameters,
+        )  # fmt: skip
     if ":" in name:
         return _from_target(name, name, parameters)
     plugins = {point.name: point.value for point in entry_points(group=PLUGINS)}
@@ -282,15 +286,14 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
         meant = [rule for rule in RULES for each in found if get_close_matches(rule, [each.lower()])]
         advice = f"; did you mean {meant[0]}?" if meant else ""
         raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner{instead}{advice}")
-    combine, mstate, estate = (getattr(module, key, None) for key in ("combine", "make_mstate", "make_estate"))
+    combine = getattr(module, "combine", None)
     if not isinstance(combine, Mapping | None):
         raise PolicyError(f"{name}: combine is {shortened(repr(combine))}, not a dict such as {{'load': 'max'}}")
-    makers = {"make_mstate": mstate, "make_estate": estate}
-    more: dict[str, Any] = {key: getattr(module, key, None) for key in ("make_state", "memory", *PHASES)}
-    for key, make in (makers | more).items():
+    more: dict[str, Any] = {key: getattr(module, key, None) for key in (*OF_ONE, "make_state", "memory", *PHASES)}
+    for key, make in more.items():
         if make is not None and not callable(make):
             raise PolicyError(f"{name}: {key} is {shortened(repr(make))}, not a function")
-    both = [key for key, make in makers.items() if make and more["make_state"]]
+    both = [key for key in OF_ONE if more[key] and more["make_state"]]
     if both:
         raise PolicyError(f"{name}: has make_state, the state of both rules, and {both[0]}; leave one of them out")
     alone = [key for key in PHASES if more[key] and not more["make_state"]]
@@ -299,17 +302,9 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     order = getattr(module, "order", None)
     if order not in (None, *ORDERS):
         raise PolicyError(f"{name}: order is {shortened(repr(order))}; choose one of {ORDERS}, or leave it out")
-    master = Rule(getattr(module, "get_master", master_rules.contiguous), mstate, combine or {})
-    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), estate, combine or {})
-    return replace(_combined(name, master, edge, parameters), order=order, **more)
-
-
-def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -> Policy:
-    combine = {**master.combine, **edge.combine}
-    return Policy(
-        name, master.function, edge.function, make_mstate=master.make_state, make_estate=edge.make_state,
-        combine=combine, **parameters,
-    )  # fmt: skip
+    master = getattr(module, "get_master", master_rules.contiguous)
+    edge = getattr(module, "get_edge_owner", edge_rules.source)
+    return Policy(name, master, edge, combine=dict(combine or {}), order=order, **more, **parameters)
 
 
 @contextmanager

@@ -66,13 +66,14 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     """
 
     def declared(function: Callable) -> Any:
-        dispatcher = _dispatcher(function, cache, "", options | OUTER)
+        kept_of = function if cache else None
+        dispatcher = _dispatcher(function, kept_of, "", options | OUTER)
         if not isinstance(dispatcher, Dispatcher):  # with NUMBA_DISABLE_JIT
             return dispatcher
 
         @functools.cache
         def inner() -> Any:
-            return _dispatcher(function, cache, ".inner", options | INNER)
+            return _dispatcher(function, kept_of, ".inner", options | INNER)
 
         dispatcher.inner = inner
         dispatcher.get_call_template = lambda arguments, named: _call_template(inner(), arguments, named)
@@ -82,14 +83,14 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     return declared
 
 
-def _dispatcher(function: Callable, cache: bool, form: str, options: dict[str, Any]) -> Any:
-    """One of the two forms of a function, each with files of its own."""
+def _dispatcher(function: Callable, kept_of: Callable | None, form: str, options: dict[str, Any]) -> Any:
+    """A function in a form that is kept among those of ``kept_of``, each in files of its own; None: it is not kept."""
     dispatcher = numba.njit(**options)(function)
     if isinstance(dispatcher, Dispatcher):
         dispatcher.compile = functools.partial(_compile, dispatcher)
-        if cache:
+        if kept_of:
             try:
-                dispatcher._cache = Cache(function, form)
+                dispatcher._cache = Cache(kept_of, form)
             except OSError as error:
                 not_kept(str(error))
     return dispatcher
@@ -97,11 +98,8 @@ def _dispatcher(function: Callable, cache: bool, form: str, options: dict[str, A
 
 def form_of(kernel: Dispatcher, function: Callable, form: str) -> Any:
     """``function`` compiled for Python, and kept beside the forms of a kernel that is, in whose file it might stand."""
-    dispatcher = numba.njit(nogil=True, **OUTER)(function)
-    dispatcher.compile = functools.partial(_compile, dispatcher)
-    if isinstance(kernel._cache, Cache):
-        dispatcher._cache = Cache(kernel.py_func, form)
-    return dispatcher
+    kept_of = kernel.py_func if isinstance(kernel._cache, Cache) else None
+    return _dispatcher(function, kept_of, form, {"nogil": True} | OUTER)
 
 
 def _call_template(dispatcher: Dispatcher, arguments: Any, named: Any) -> Any:

@@ -85,17 +85,16 @@ def sweep_of_mpi(*folders: str | os.PathLike[str]) -> None:
     MPICH gives its shared memory back only at the end of a job; what is left of killed ones stays in memory.
     """
     now = os.stat(f"/proc/{os.getpid()}").st_mtime
-    old: dict[str, Path] = {}
+    old: set[str] = set()
     for folder in folders:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             found = [entry for entry in entries if entry.name.startswith(OF_MPI) and _is_ours(entry)]
-            old |= {entry.path: Path(entry.path) for entry in found if entry.stat().st_mtime < now - UNUSED}
+            old |= {entry.path for entry in found if entry.stat().st_mtime < now - UNUSED}
     for maps in Path("/proc").glob("[0-9]*/maps") if old else ():
         with contextlib.suppress(OSError):  # another user's, who could not open it; or the process has ended
-            for line in maps.read_text().splitlines():
-                old.pop(line.partition("/")[1] + line.partition("/")[2], None)
-    for path in old.values():
-        _remove(path)
+            old -= {"/" + line.partition("/")[2] for line in maps.read_text().splitlines()}
+    for path in old:
+        _remove(Path(path))
 
 
 def started(process: int) -> str | None:
