@@ -140,6 +140,17 @@ __device__ inline void take_places(u64* counter, const bool (&chosen)[SIZE], Tak
     if (chosen[k]) take((i64)at++, k);
 }
 
+// The first place from ``begin`` to ``end`` - 1 where ``test`` holds, or ``end``, by bisection: it holds at all places behind it.
+template <class Test>
+__device__ inline i64 first_where(i64 begin, i64 end, Test test) {
+  while (begin < end) {
+    i64 middle = (begin + end) / 2;
+    if (!test(middle)) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
 // Asks for the line of what will be read a little later, and waits for nothing.
 __device__ inline void prefetch(const void* place) {
 #ifndef CUDAEMU

@@ -55,13 +55,7 @@ extern "C" __global__ void weight_asymmetry(i64 rows, const i64* gids, const i64
 __device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALUE length) {
   i64 step = 8;
   for (; begin + step < end && (VALUE)weights[begin + step - 1] < length; step *= 2) begin += step;
-  end = min(end, begin + step);
-  while (begin < end) {
-    i64 middle = (begin + end) / 2;
-    if ((VALUE)weights[middle] < length) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
+  return first_where(begin, min(end, begin + step), [&](i64 place) { return (VALUE)weights[place] >= length; });
 }
 
 // As append, for the threads of a block at once: one atomic for all of them. The whole block calls it.
