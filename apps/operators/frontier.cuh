@@ -182,14 +182,11 @@ __device__ inline void consume(Queues queues, const int* targets, Visit visit) {
   });
 }
 
-// Calls visit(chosen, nodes) for the nodes of 32 words of a bitmap, the lanes' ``bits``, of which lane 0 has word ``first``: up
-// to K nodes of each lane at a time. Words without nodes cost little. The whole warp calls it.
+// Calls visit(chosen, nodes) for the nodes with a bit, up to K of each lane at a time. The grid calls it, whole warps call visit.
 template <class Visit>
-__device__ inline void visit_bits(i64 first, unsigned bits, Visit visit) {
-  for_each_bit<K>(bits, [&](const bool (&chosen)[K], int (&node)[K]) {
-    each_k([&](int k) { node[k] += (int)(first * 32); });
-    visit(chosen, node);
-  });
+__device__ inline void for_each_marked(const unsigned* bits, i64 size, Visit visit) {
+  for_each_loaded(0, (size + 31) / 32, [&](i64 word) { return bits[word]; },
+                  [&](i64 word, unsigned own, bool) { for_each_bit<K>(word - lane_id(), own, visit); });
 }
 
 // The frontier's nodes as a queue. One lane per node of the bitmap; words without bits cost one load.

@@ -95,15 +95,16 @@ __device__ inline void each_k(Visit visit) {
   for (int k = 0; k < SIZE; k++) visit(k);
 }
 
-// Calls visit(chosen, places) for the set bits of a warp's words, the lanes' ``bits``: bit b of lane l has place 32 * l + b. All lanes
-// get some, up to SIZE at a time, however few bits a word has. The whole warp, of a block of at most MOST_WARPS, calls it.
+// Calls visit(chosen, places) for the set bits of a warp's words, the lanes' ``bits``, of which lane 0 has ``word``: bit b of
+// word w has place 32 * w + b. All lanes get some, up to SIZE at a time, however few bits a word has. Words without bits cost
+// little. The whole warp, of a block of at most MOST_WARPS, calls it.
 constexpr int MOST_WARPS = 16, BITS_AT_ONCE = 256;
 __device__ inline unsigned short* places_of_warp() {
   __shared__ unsigned short places[MOST_WARPS][BITS_AT_ONCE];
   return places[threadIdx.x / 32];
 }
 template <int SIZE, class Visit>
-__device__ inline void for_each_bit(unsigned bits, Visit visit) {
+__device__ inline void for_each_bit(i64 word, unsigned bits, Visit visit) {
   if (!__any_sync(FULL, bits != 0)) return;
   int count = __popc(bits), upto = scan_of_warp(count), at = upto - count, total = __shfl_sync(FULL, upto, 31);
   unsigned short* places = places_of_warp();
@@ -116,7 +117,7 @@ __device__ inline void for_each_bit(unsigned bits, Visit visit) {
       int place[SIZE];
       each_k<SIZE>([&](int k) {
         int i = base + 32 * k + (int)lane_id();
-        chosen[k] = i < last, place[k] = chosen[k] ? places[i - first] : 0;
+        chosen[k] = i < last, place[k] = (int)(word * 32) + (chosen[k] ? places[i - first] : 0);
       });
       visit(chosen, place);
     }

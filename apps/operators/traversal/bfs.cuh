@@ -130,7 +130,7 @@ __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* 
     unsigned fresh = word < last ? seen[word] & ~older[word] : 0;
     if (word * 32 < begin) fresh &= ~0u << (begin & 31);
     if (fresh) older[word] |= fresh;
-    visit_bits(base, fresh, [&](const bool (&chosen)[K], const int (&node)[K]) { append_all(out, chosen, node, offsets); });
+    for_each_bit<K>(base, fresh, [&](const bool (&chosen)[K], const int (&node)[K]) { append_all(out, chosen, node, offsets); });
   }
 }
 

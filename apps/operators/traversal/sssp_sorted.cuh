@@ -113,7 +113,7 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
     unsigned bits = left_rows > 0 ? fallen[place] : 0;
     if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
     if (bits) fallen[place] &= ~bits;
-    for_each_bit<K>(bits, [&](const bool (&fell)[K], int (&lid)[K]) {
+    for_each_bit<K>(0, bits, [&](const bool (&fell)[K], int (&lid)[K]) {
       VALUE value[K];
       i64 begin[K], end[K];
       each_k([&](int k) { lid[k] = (int)((base + lid[k] / 32 * warps) * 32 + lid[k] % 32); });
