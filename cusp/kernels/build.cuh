@@ -107,9 +107,7 @@ extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* l
   i64 row = thread_id();
   if (row >= rows) return;
   i64 place = (i64)(lowest[row] & 0xffffffffu), begin = offsets[row_lids[row]];
-  int first = targets[begin];
-  targets[begin] = targets[begin + place];
-  targets[begin + place] = first;
+  swap(targets[begin], targets[begin + place]);
   fronts[row] = place;
 }
 

@@ -73,8 +73,8 @@ __device__ inline T largest_of_warp(T value) {
   return reduce_warp(value, [](T a, T b) { return b > a ? b : a; });
 }
 
-// Sum over the lanes from ``head`` to this one, each lane naming the first of its group; without ``head``, from lane 0. The
-// whole warp calls it.
+// The values of the lanes from ``head`` to this one joined, each lane naming the first of its group; and the sum of those from lane 0
+// on. The whole warp calls these.
 template <class T, class Join>
 __device__ inline T scan_warp(T value, int head, Join join) {
   for (int step = 1; step < 32; step *= 2) {
@@ -84,8 +84,14 @@ __device__ inline T scan_warp(T value, int head, Join join) {
   return value;
 }
 template <class T>
-__device__ inline T scan_of_warp(T value, int head = 0) {
-  return scan_warp(value, head, [](T a, T b) { return a + b; });
+__device__ inline T scan_of_warp(T value) {
+  return scan_warp(value, 0, [](T a, T b) { return a + b; });
+}
+
+template <class T>
+__device__ inline void swap(T& a, T& b) {
+  T old = a;
+  a = b, b = old;
 }
 
 // visit(k) for k from 0 to SIZE - 1, unrolled: so small arrays are registers, and SIZE loads are under way before one is needed.
@@ -172,6 +178,12 @@ __device__ inline u64 acquire(const u64* place) {
 #else
   return peek(place);  // loads of the CPU shim are in order
 #endif
+}
+
+// *most becomes the highest ``value`` of all threads, if that is more: one atomic for a warp, all of which calls it, or none.
+__device__ inline void keep_highest(u64* most, u64 value) {
+  value = largest_of_warp(value);
+  if (lane_id() == 0 && value > peek(most)) atomicMax(most, value);
 }
 
 // Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,

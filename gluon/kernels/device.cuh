@@ -154,9 +154,6 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
       positions[slot] = (unsigned)place;
     }
     if (with_values) items[slot] = values[lid];
-    if (reset) {
-      values[lid] = identity;
-      atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
-    }
+    if (reset) values[lid] = identity, clear_bit(updated, lid);
   }
 }

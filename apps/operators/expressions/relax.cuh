@@ -95,8 +95,7 @@ __device__ inline void keep_lowest(const Operator& op, const Nodes& nodes, u64* 
     for (int k = 0; k < K; k++)
       if (chosen[k]) below = max(below, below_highest(key_of(op, node[k], value[k])));
   });
-  below = largest_of_warp(below);
-  if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
+  keep_highest(most, below);
 }
 
 // Appends the pending nodes up to the key ``last``, which are pending no more.
@@ -299,8 +298,7 @@ __device__ inline void add_bits(const Operator& op, Nodes nodes, const unsigned*
     if (((pending | more) >> lane_id() & 1) == 0) continue;
     below = max(below, below_highest(key_of(op, node, nodes.values[node]))), count++;
   }
-  below = largest_of_warp(below);
-  if (lane_id() == 0 && below > peek(&sums[0])) atomicMax(&sums[0], below);
+  keep_highest(&sums[0], below);
   add_up(&sums[1], count);
   publish(sums, 2, host);
 }

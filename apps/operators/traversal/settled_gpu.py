@@ -119,7 +119,7 @@ class SettledSteps:
             sums.counters, sums.address,
         )  # fmt: skip
         edges, below = sums.read()
-        bits = np.array([far]).view(f"i{far.itemsize}")  # as keep_lowest in sssp_sorted.cuh
+        bits = np.array([far]).view(f"i{far.itemsize}")  # as open_bucket in sssp_sorted.cuh
         bits -= below
         return sync.total(edges)[0], sync.lowest(bits.view(self._dtype)[0].item(), self._dtype)
 

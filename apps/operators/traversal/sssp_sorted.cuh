@@ -3,13 +3,6 @@
 #include "cusp/apps/operators/frontier.cuh"
 #include "gluon/kernels/link.cuh"
 
-// *most = how far the lowest ``value`` of all warps is below ``far``; 0, with which published sums begin, if none is. The whole warp
-// calls it.
-__device__ inline void keep_lowest(u64* most, VALUE value, VALUE far) {
-  u64 below = (u64)(far - least_of_warp(value));
-  if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
-}
-
 // Candidates for the targets of edges: ``far`` where the sum would not stay below it. K loads are under way at once.
 struct Candidates {
   int target[K];
@@ -337,7 +330,7 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
   for (u64 settled = 0; buckets < until.buckets && low < far && (i64)settled < until.enough; buckets++) {
     VALUE high = far - low > width ? low + width : far;
     sum = sums.next();
-    keep_lowest(sum, append_windows(queues.next(step), low, high, far, rows, values), far);
+    keep_highest(sum, (u64)(far - append_windows(queues.next(step), low, high, far, rows, values)));
     ranks.meet(value);
     low = far - (VALUE)ranks.most(0, value);  // where nothing is before; ``far`` if nobody has a candidate
     if ((i64)settled < until.enough / RARE) nearest = low;
@@ -376,10 +369,11 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
 // settles its part of it, the values that fell are synchronised, and it is settled again where values came, until none
 // does. All totals are 0 before a bucket is opened or those that are not settled are queued.
 
-// Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and what append_windows finds next.
+// Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and how far what append_windows finds next
+// is below ``far``.
 extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values, Queues queues,
                                        u64* sums, u64* host) {
-  keep_lowest(&sums[1], append_windows(queues.of_step(0), low, high, far, rows, values), far);
+  keep_highest(&sums[1], (u64)(far - append_windows(queues.of_step(0), low, high, far, rows, values)));
   add_up(&sums[0], settled_edges(low, rows, values));
   publish(sums, 2, host);
 }
