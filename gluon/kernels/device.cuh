@@ -50,12 +50,9 @@ template <class Result>
 __device__ inline void make_signed(const VALUE* values, i64 size, VALUE nothing, Result* results) {
   VALUE found[EACH];
   i64 first = (i64)blockIdx.x * TILE + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
-    if (first + k * blockDim.x < size) found[k] = values[first + k * blockDim.x];
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
-    if (first + k * blockDim.x < size) results[first + k * blockDim.x] = found[k] == nothing ? (Result)-1 : (Result)found[k];
+  auto place = [&](int k) { return first + k * blockDim.x; };
+  each_k<EACH>([&](int k) { if (place(k) < size) found[k] = values[place(k)]; });
+  each_k<EACH>([&](int k) { if (place(k) < size) results[place(k)] = found[k] == nothing ? (Result)-1 : (Result)found[k]; });
 }
 
 extern "C" __global__ void signed_4(const VALUE* values, i64 size, VALUE nothing, int* results) {
@@ -74,11 +71,10 @@ struct Chosen {
 
 __device__ inline Chosen chosen_of(i64 begin, const int* lids, const unsigned* updated) {
   Chosen chosen;
-#pragma unroll
-  for (int k = 0; k < EACH; k++) chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x];
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
+  each_k<EACH>([&](int k) { chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x]; });
+  each_k<EACH>([&](int k) {
     chosen.bits[k] = __ballot_sync(FULL, chosen.lid[k] >= 0 && get_bit(updated, chosen.lid[k]));
+  });
   return chosen;
 }
 
@@ -92,8 +88,7 @@ extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64
   for (i64 begin = (i64)blockIdx.x * TILE; begin < entries; begin += (i64)gridDim.x * TILE) {
     Chosen chosen = chosen_of(begin, lids, updated);
     u64 count = 0;
-#pragma unroll
-    for (int k = 0; k < EACH; k++) count += __syncthreads_count(chosen.here(k));
+    each_k<EACH>([&](int k) { count += __syncthreads_count(chosen.here(k)); });
     if (threadIdx.x == 0 && count) atomicAdd(&sums[piece_of(begin, starts, ranks)], count);
   }
   if (!last_block((unsigned*)&sums[ranks])) return;
