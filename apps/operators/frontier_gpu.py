@@ -8,7 +8,7 @@ import numpy as np
 
 from cusp.apps.operators.interfaces import kept_with
 from cusp.errors import OptionError
-from cusp.kernels.arrays import total
+from cusp.kernels.arrays import filled_rows, total
 from cusp.kernels.cuda import Struct, many_threads, struct
 from cusp.partition import Partition
 from cusp.runtime.storage import memory_of
@@ -35,26 +35,23 @@ class Queue:
     struct: Struct
 
 
-def make_queue(part: Partition) -> Queue:
-    return queue_for(total(part.has_out), part.num_local_edges, 2)
-
-
 def queue_of(part: Partition, offsets: Any) -> Queue:
     """Memory for a frontier of the rows that have edges; all operators share it, as each leaves it empty."""
     return kept_with(  # type: ignore[no-any-return]
-        part, ("queue", offsets.data.ptr), lambda: queue_for(total(offsets[1:] > offsets[:-1]), part.num_local_edges, 1)
+        part, ("queue", offsets.data.ptr), lambda: queue_for(part, offsets, 1)
     )
 
 
-def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
-    """Memory for one or two frontiers among this many rows of a CSR that have edges.
+def queue_for(part: Partition, offsets: Any, frontiers: int = 2) -> Queue:
+    """Memory for one or two frontiers among those of these rows that have edges.
 
     Raises
     ------
     OptionError
         More than the counter of a queue can hold.
     """
-    require_countable(rows, edges)
+    rows = total(filled_rows(offsets))
+    require_countable(rows, part.num_local_edges)
     capacity, progress = max(rows, 1), cp.zeros(PROGRESS_WORDS, np.uint64)
     aside = memory_of("gpu").empty_aside  # large frontiers are rare
     nodes, starts, shifts = (aside(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))

@@ -11,13 +11,9 @@ extern "C" __global__ void mark(u64* index, const GID* gids, i64 size) {
   i64 threads = num_threads(), first = thread_id();
   u64 gid[EACH];
   bool marked[EACH];
-#pragma unroll
-  for (int k = 0; k < EACH; k++) gid[k] = first + k * threads < size ? (u64)gids[first + k * threads] : 0;
-#pragma unroll
-  for (int k = 0; k < EACH; k++) marked[k] = first + k * threads >= size || has_bit(index, gid[k]);
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
-    if (!marked[k]) atomicOr(&index[2 * (gid[k] >> 6)], 1ull << (gid[k] & 63));
+  each_k<EACH>([&](int k) { gid[k] = first + k * threads < size ? (u64)gids[first + k * threads] : 0; });
+  each_k<EACH>([&](int k) { marked[k] = first + k * threads >= size || has_bit(index, gid[k]); });
+  each_k<EACH>([&](int k) { if (!marked[k]) atomicOr(&index[2 * (gid[k] >> 6)], 1ull << (gid[k] & 63)); });
 }
 
 // counts[word] = number of bits set in it; their running sum becomes the counts of the index. One thread per word.
@@ -83,12 +79,9 @@ extern "C" __global__ void relabel(i64 every, const u64* index, const int* table
   for (i64 group = run.begin + lane_id(); group - lane_id() < run.end; group += EACH * 32) {
     u64 gid[EACH];
     int lid[EACH];
-#pragma unroll
-    for (int k = 0; k < EACH; k++) gid[k] = (u64)arrived[min(group + k * 32, run.end - 1)];
-#pragma unroll
-    for (int k = 0; k < EACH; k++) lid[k] = every ? table[gid[k]] : lid_of(index, table, gid[k]);
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
+    each_k<EACH>([&](int k) { gid[k] = (u64)arrived[min(group + k * 32, run.end - 1)]; });
+    each_k<EACH>([&](int k) { lid[k] = every ? table[gid[k]] : lid_of(index, table, gid[k]); });
+    each_k<EACH>([&](int k) {
       i64 edge = group + k * 32, place = 0;
       bool live = edge < run.end;
       if (live) {
@@ -97,7 +90,7 @@ extern "C" __global__ void relabel(i64 every, const u64* index, const int* table
         targets[offsets[row_lids[row]] + place] = lid[k];
       }
       if (hubs_first) keep_lowest(lowest, row, live ? (u64)lid[k] << 32 | (u64)place : ~0ull, live);
-    }
+    });
   }
 }
 
@@ -107,9 +100,7 @@ extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* l
   i64 row = thread_id();
   if (row >= rows) return;
   i64 place = (i64)(lowest[row] & 0xffffffffu), begin = offsets[row_lids[row]];
-  int first = targets[begin];
-  targets[begin] = targets[begin + place];
-  targets[begin + place] = first;
+  swap(targets[begin], targets[begin + place]);
   fronts[row] = place;
 }
 

@@ -13,7 +13,7 @@ __device__ inline Run run_of_warp(i64 begin, i64 end, i64 size, i64 warp = threa
 }
 
 // The run of a warp where all warps have the same share of the edges, rounded up to a multiple of ``unit``.
-__device__ inline Run even_run(i64 begin, i64 end, i64 unit, i64 warp = thread_id() / 32) {
+__device__ inline Run even_run(i64 begin, i64 end, i64 unit, i64 warp) {
   i64 warps = num_threads() / 32;
   return run_of_warp(begin, end, ((end - begin + warps - 1) / warps + unit - 1) / unit * unit, warp);
 }

@@ -73,8 +73,8 @@ __device__ inline T largest_of_warp(T value) {
   return reduce_warp(value, [](T a, T b) { return b > a ? b : a; });
 }
 
-// Sum over the lanes from ``head`` to this one, each lane naming the first of its group; without ``head``, from lane 0. The
-// whole warp calls it.
+// The values of the lanes from ``head`` to this one joined, each lane naming the first of its group; and the sum of those from lane 0
+// on. The whole warp calls these.
 template <class T, class Join>
 __device__ inline T scan_warp(T value, int head, Join join) {
   for (int step = 1; step < 32; step *= 2) {
@@ -84,8 +84,14 @@ __device__ inline T scan_warp(T value, int head, Join join) {
   return value;
 }
 template <class T>
-__device__ inline T scan_of_warp(T value, int head = 0) {
-  return scan_warp(value, head, [](T a, T b) { return a + b; });
+__device__ inline T scan_of_warp(T value) {
+  return scan_warp(value, 0, [](T a, T b) { return a + b; });
+}
+
+template <class T>
+__device__ inline void swap(T& a, T& b) {
+  T old = a;
+  a = b, b = old;
 }
 
 // visit(k) for k from 0 to SIZE - 1, unrolled: so small arrays are registers, and SIZE loads are under way before one is needed.
@@ -95,15 +101,16 @@ __device__ inline void each_k(Visit visit) {
   for (int k = 0; k < SIZE; k++) visit(k);
 }
 
-// Calls visit(chosen, places) for the set bits of a warp's words, the lanes' ``bits``: bit b of lane l has place 32 * l + b. All lanes
-// get some, up to SIZE at a time, however few bits a word has. The whole warp, of a block of at most MOST_WARPS, calls it.
+// Calls visit(chosen, places) for the set bits of a warp's words, the lanes' ``bits``, of which lane 0 has ``word``: bit b of
+// word w has place 32 * w + b. All lanes get some, up to SIZE at a time, however few bits a word has. Words without bits cost
+// little. The whole warp, of a block of at most MOST_WARPS, calls it.
 constexpr int MOST_WARPS = 16, BITS_AT_ONCE = 256;
 __device__ inline unsigned short* places_of_warp() {
   __shared__ unsigned short places[MOST_WARPS][BITS_AT_ONCE];
   return places[threadIdx.x / 32];
 }
 template <int SIZE, class Visit>
-__device__ inline void for_each_bit(unsigned bits, Visit visit) {
+__device__ inline void for_each_bit(i64 word, unsigned bits, Visit visit) {
   if (!__any_sync(FULL, bits != 0)) return;
   int count = __popc(bits), upto = scan_of_warp(count), at = upto - count, total = __shfl_sync(FULL, upto, 31);
   unsigned short* places = places_of_warp();
@@ -116,7 +123,7 @@ __device__ inline void for_each_bit(unsigned bits, Visit visit) {
       int place[SIZE];
       each_k<SIZE>([&](int k) {
         int i = base + 32 * k + (int)lane_id();
-        chosen[k] = i < last, place[k] = chosen[k] ? places[i - first] : 0;
+        chosen[k] = i < last, place[k] = (int)(word * 32) + (chosen[k] ? places[i - first] : 0);
       });
       visit(chosen, place);
     }
@@ -124,20 +131,36 @@ __device__ inline void for_each_bit(unsigned bits, Visit visit) {
   }
 }
 
-// Every lane takes consecutive places of what ``counter`` counts, one for each of its SIZE things that is chosen, and calls
-// take(place, k) for it. One atomic does for a warp, all of which calls this.
+// Every lane takes ``own`` consecutive places of what ``counter`` counts; returns the first. One atomic does for a warp, all of
+// which calls this.
+__device__ inline u64 take_some(u64* counter, u64 own) {
+  u64 upto = scan_of_warp(own), at = 0;
+  if (lane_id() == 31) at = atomicAdd(counter, upto);
+  return __shfl_sync(FULL, at, 31) + upto - own;
+}
+
+// The same of one place for each of the lane's SIZE things that is chosen: calls take(place, k) for it.
 template <int SIZE, class Take>
 __device__ inline void take_places(u64* counter, const bool (&chosen)[SIZE], Take take) {
   u64 own = 0;
 #pragma unroll
   for (int k = 0; k < SIZE; k++) own += chosen[k];
   if (!__any_sync(FULL, own > 0)) return;
-  u64 upto = scan_of_warp(own), at = 0;
-  if (lane_id() == 31) at = atomicAdd(counter, upto);
-  at = __shfl_sync(FULL, at, 31) + upto - own;
+  u64 at = take_some(counter, own);
 #pragma unroll
   for (int k = 0; k < SIZE; k++)
     if (chosen[k]) take((i64)at++, k);
+}
+
+// The first place from ``begin`` to ``end`` - 1 where ``test`` holds, or ``end``, by bisection: it holds at all places behind it.
+template <class Test>
+__device__ inline i64 first_where(i64 begin, i64 end, Test test) {
+  while (begin < end) {
+    i64 middle = (begin + end) / 2;
+    if (!test(middle)) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
 }
 
 // Asks for the line of what will be read a little later, and waits for nothing.
@@ -160,6 +183,12 @@ __device__ inline u64 acquire(const u64* place) {
 #else
   return peek(place);  // loads of the CPU shim are in order
 #endif
+}
+
+// *most becomes the highest ``value`` of all threads, if that is more: one atomic for a warp, all of which calls it, or none.
+__device__ inline void keep_highest(u64* most, u64 value) {
+  value = largest_of_warp(value);
+  if (lane_id() == 0 && value > peek(most)) atomicMax(most, value);
 }
 
 // Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,

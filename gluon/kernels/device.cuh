@@ -50,12 +50,9 @@ template <class Result>
 __device__ inline void make_signed(const VALUE* values, i64 size, VALUE nothing, Result* results) {
   VALUE found[EACH];
   i64 first = (i64)blockIdx.x * TILE + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
-    if (first + k * blockDim.x < size) found[k] = values[first + k * blockDim.x];
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
-    if (first + k * blockDim.x < size) results[first + k * blockDim.x] = found[k] == nothing ? (Result)-1 : (Result)found[k];
+  auto place = [&](int k) { return first + k * blockDim.x; };
+  each_k<EACH>([&](int k) { if (place(k) < size) found[k] = values[place(k)]; });
+  each_k<EACH>([&](int k) { if (place(k) < size) results[place(k)] = found[k] == nothing ? (Result)-1 : (Result)found[k]; });
 }
 
 extern "C" __global__ void signed_4(const VALUE* values, i64 size, VALUE nothing, int* results) {
@@ -74,11 +71,10 @@ struct Chosen {
 
 __device__ inline Chosen chosen_of(i64 begin, const int* lids, const unsigned* updated) {
   Chosen chosen;
-#pragma unroll
-  for (int k = 0; k < EACH; k++) chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x];
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
+  each_k<EACH>([&](int k) { chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x]; });
+  each_k<EACH>([&](int k) {
     chosen.bits[k] = __ballot_sync(FULL, chosen.lid[k] >= 0 && get_bit(updated, chosen.lid[k]));
+  });
   return chosen;
 }
 
@@ -92,8 +88,7 @@ extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64
   for (i64 begin = (i64)blockIdx.x * TILE; begin < entries; begin += (i64)gridDim.x * TILE) {
     Chosen chosen = chosen_of(begin, lids, updated);
     u64 count = 0;
-#pragma unroll
-    for (int k = 0; k < EACH; k++) count += __syncthreads_count(chosen.here(k));
+    each_k<EACH>([&](int k) { count += __syncthreads_count(chosen.here(k)); });
     if (threadIdx.x == 0 && count) atomicAdd(&sums[piece_of(begin, starts, ranks)], count);
   }
   if (!last_block((unsigned*)&sums[ranks])) return;
@@ -135,11 +130,8 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
     for (int k = 0; k < EACH; k++)
       if (lane_id() == 0) slots[k * WARPS + warp] = __popc(chosen.bits[k]);
     __syncthreads();
-    if (warp == 0) {  // EACH * WARPS is 32
-      i64 own = slots[lane_id()], upto = scan_of_warp(own), at = 0;
-      if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[number * ranks + rank], (u64)upto);
-      slots[lane_id()] = __shfl_sync(FULL, at, 31) + upto - own;
-    }
+    if (warp == 0)  // EACH * WARPS is 32
+      slots[lane_id()] = (i64)take_some((u64*)&taken[number * ranks + rank], (u64)slots[lane_id()]);
     __syncthreads();
   }
 #pragma unroll
@@ -154,9 +146,6 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
       positions[slot] = (unsigned)place;
     }
     if (with_values) items[slot] = values[lid];
-    if (reset) {
-      values[lid] = identity;
-      atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
-    }
+    if (reset) values[lid] = identity, clear_bit(updated, lid);
   }
 }

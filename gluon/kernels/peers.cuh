@@ -203,9 +203,6 @@ __device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, 
     unsigned own = word < last ? bits[word] : 0;
     if (word * 32 < masters) own &= ~0u << (masters & 31);
     if (own) bits[word] &= ~own;
-    for_each_bit<SIZE>(own, [&](const bool (&chosen)[SIZE], int (&mirror)[SIZE]) {
-      each_k<SIZE>([&](int k) { mirror[k] += (int)(base * 32); });
-      visit(chosen, mirror);
-    });
+    for_each_bit<SIZE>(base, own, visit);
   }
 }

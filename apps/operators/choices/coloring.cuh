@@ -50,16 +50,14 @@ color_nodes(i64 proxies, const unsigned* frontier, Coloring own, Queues queues) 
   queues.begin();
   queues.barrier();
   Queue first = queues.of_step(step);
-  for_each_loaded(0, (proxies + 31) / 32, [&](i64 word) { return frontier[word]; }, [&](i64 word, unsigned bits, bool) {
-    visit_bits(word - lane_id(), bits, [&](const bool (&chosen)[K], const int (&lid)[K]) {
-      bool ready[K], mirror[K];
-      each_k([&](int k) {
-        mirror[k] = chosen[k] && lid[k] >= own.masters;
-        ready[k] = chosen[k] && !mirror[k] && own.color(lid[k]) < 0;
-      });
-      own.take(ready, lid, first);
-      append_all(first, mirror, lid, own.offsets);
+  for_each_marked(frontier, proxies, [&](const bool (&chosen)[K], const int (&lid)[K]) {
+    bool ready[K], mirror[K];
+    each_k([&](int k) {
+      mirror[k] = chosen[k] && lid[k] >= own.masters;
+      ready[k] = chosen[k] && !mirror[k] && own.color(lid[k]) < 0;
     });
+    own.take(ready, lid, first);
+    append_all(first, mirror, lid, own.offsets);
   });
   queues.barrier();
   auto visit = [&](const Edges& edges, auto out) {

@@ -9,7 +9,7 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, queue_for
 from cusp.apps.operators.interfaces import own_neighbours
-from cusp.kernels.arrays import filled_rows, offsets_of, total
+from cusp.kernels.arrays import offsets_of
 from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition
 
@@ -26,7 +26,7 @@ class Rows(NamedTuple):
 
 def plan_colors(part: Partition) -> Rows:
     offsets, neighbours = own_neighbours(part)
-    return Rows(offsets, neighbours, queue_for(total(filled_rows(offsets)), part.num_local_edges, 2))
+    return Rows(offsets, neighbours, queue_for(part, offsets))
 
 
 @contextmanager

@@ -95,13 +95,7 @@ __device__ inline void for_each_drawn(u64* drawn, i64 end, Wanted wanted, Visit 
 
 // The hub that a piece is of.
 __device__ inline i64 hub_of(const Bench& bench, i64 piece) {
-  i64 low = 0, high = bench.num_hubs;
-  while (low < high) {
-    i64 middle = (low + high) / 2;
-    if (bench.hubs[middle].pieces > piece) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return first_where(0, bench.num_hubs, [&](i64 hub) { return bench.hubs[hub].pieces > piece; });
 }
 __device__ inline i64 pieces_before(const Bench& bench, i64 hub) { return hub > 0 ? bench.hubs[hub - 1].pieces : 0; }
 

@@ -16,7 +16,6 @@ from cusp.apps.operators.expressions.interfaces import Ordered
 from cusp.apps.operators.expressions.relax_gpu import highest, kernels_of, key_below, key_of
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from cusp.apps.operators.interfaces import bucket_end, is_sparse, kept_with, width_in, width_of_steps
-from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, struct, sums_of
 from cusp.kernels.exchange_gpu import all_to_all
 from cusp.partition import Partition
@@ -191,8 +190,7 @@ class Drain:
 
 def _make_memory(part: Partition, offsets: Any) -> tuple[Queue, Any]:
     """Memory for two frontiers of rows with edges, and stamps of all proxies; a kernel leaves both for the next."""
-    rows = total(offsets[1:] > offsets[:-1])
-    return queue_for(rows, part.num_local_edges, 2), cp.zeros(part.num_proxies, np.int32)
+    return queue_for(part, offsets), cp.zeros(part.num_proxies, np.int32)
 
 
 class Inboxes(Link):

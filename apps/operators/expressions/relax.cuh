@@ -83,18 +83,11 @@ struct Nodes {
   __device__ void wait(int node) const { if (node < size) set_bit(pending, node); }
 };
 
-// Calls visit(chosen, nodes) for all pending nodes, as visit_bits.
-template <class Visit>
-__device__ inline void for_each_pending(const Nodes& nodes, Visit visit) {
-  auto load = [&](i64 word) { return nodes.pending[word]; };
-  for_each_loaded(0, nodes.words(), load, [&](i64 word, unsigned bits, bool) { visit_bits(word - lane_id(), bits, visit); });
-}
-
 // *most = how far the lowest key of a pending node that this warp sees is below the highest, if that is more; the grid sees all.
 template <class Operator>
 __device__ inline void keep_lowest(const Operator& op, const Nodes& nodes, u64* most) {
   u64 below = 0;
-  for_each_pending(nodes, [&](const bool (&chosen)[K], const int (&node)[K]) {
+  for_each_marked(nodes.pending, nodes.size, [&](const bool (&chosen)[K], const int (&node)[K]) {
     Value value[K];
 #pragma unroll
     for (int k = 0; k < K; k++) value[k] = chosen[k] ? nodes.values[node[k]] : Value();
@@ -102,14 +95,13 @@ __device__ inline void keep_lowest(const Operator& op, const Nodes& nodes, u64* 
     for (int k = 0; k < K; k++)
       if (chosen[k]) below = max(below, below_highest(key_of(op, node[k], value[k])));
   });
-  below = largest_of_warp(below);
-  if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
+  keep_highest(most, below);
 }
 
 // Appends the pending nodes up to the key ``last``, which are pending no more.
 template <class Operator>
 __device__ inline void append_pending(const Operator& op, const Nodes& nodes, Queue out, Key last) {
-  for_each_pending(nodes, [&](const bool (&chosen)[K], const int (&node)[K]) {
+  for_each_marked(nodes.pending, nodes.size, [&](const bool (&chosen)[K], const int (&node)[K]) {
     bool near[K];
     Value value[K];
 #pragma unroll
@@ -306,8 +298,7 @@ __device__ inline void add_bits(const Operator& op, Nodes nodes, const unsigned*
     if (((pending | more) >> lane_id() & 1) == 0) continue;
     below = max(below, below_highest(key_of(op, node, nodes.values[node]))), count++;
   }
-  below = largest_of_warp(below);
-  if (lane_id() == 0 && below > peek(&sums[0])) atomicMax(&sums[0], below);
+  keep_highest(&sums[0], below);
   add_up(&sums[1], count);
   publish(sums, 2, host);
 }

@@ -13,12 +13,7 @@ __device__ inline i64 below(u64 number, i64 bound) { return (i64)((double)(i64)(
 
 // The first place from ``begin`` on whose mark is above this one, or ``end``.
 __device__ inline i64 first_above(const i64* marks, i64 begin, i64 end, i64 mark) {
-  while (begin < end) {
-    i64 middle = (begin + end) / 2;
-    if (marks[middle] > mark) end = middle;
-    else begin = middle + 1;
-  }
-  return begin;
+  return first_where(begin, end, [&](i64 place) { return marks[place] > mark; });
 }
 
 extern "C" __global__ void cut_rows(i64 count, i64* ends, const i64* begins, const i64* marks, const i64* until) {
@@ -81,13 +76,8 @@ __device__ inline Row row_of(Graph graph, i64 gid) {
 }
 
 __device__ inline bool has(const i64* ends, Row row, i64 gid, i64 mask) {
-  i64 last = row.end;
-  while (row.begin < row.end) {
-    i64 middle = (row.begin + row.end) / 2;
-    if ((ends[middle] & mask) < gid) row.begin = middle + 1;
-    else row.end = middle;
-  }
-  return row.begin < last && (ends[row.begin] & mask) == gid;
+  i64 place = first_where(row.begin, row.end, [&](i64 place) { return (ends[place] & mask) >= gid; });
+  return place < row.end && (ends[place] & mask) == gid;
 }
 
 // The walkers from ``away`` on write to ``own``, whose first row is that of walker ``first``; those before to ``log``.

@@ -314,7 +314,6 @@ extern "C" __global__ void name_members(const Nodes* of, i64 size, const i64* gi
   });
   name_alone(nodes, gids, component);
   add_up(&sums[0], found);
-  most = largest_of_warp(most);
-  if (lane_id() == 0 && most > peek(&sums[1])) atomicMax(&sums[1], most);
+  keep_highest(&sums[1], most);
   publish(sums, 2, host);
 }

@@ -60,8 +60,7 @@ __device__ inline void scan_left(const Peeling& own, const Ranks& ranks, const i
     if (kept) take_places(count, stays, [&](i64 at, int k) { kept[at] = lid[k]; });
   }
   if (!kept) add_up(count, more);
-  best = largest_of_warp(best);
-  if (lane_id() == 0 && best > peek(below)) atomicMax(below, best);
+  keep_highest(below, best);
 }
 
 // All edges of those that left in the last round: their neighbours lose one, and leave in this round with the last that they
@@ -168,10 +167,7 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
     i64 found = (i64)ranks.most(BELOW, value);
     rounds++;
     left = (i64)peek(count);
-    if (shrink) {
-      int* old = list;
-      list = other, other = old, size = left;
-    }
+    if (shrink) swap(list, other), size = left;
     before = level;
     level = busy ? level + 1 : FAR - found;
     for (; busy; rounds += !BURSTS) {

@@ -8,7 +8,6 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, queue_for
 from cusp.apps.operators.interfaces import own_neighbours
-from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition
 from cusp.runtime import progress
@@ -57,7 +56,7 @@ class KcorePlan:
 
 def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
     rows = own_neighbours(part)
-    queue = queue_for(total(rows[0][1:] > rows[0][:-1]), part.num_local_edges, 2)
+    queue = queue_for(part, rows[0])
     degrees, lists = cp.empty(part.num_masters, np.int32), cp.empty((2, part.num_masters), np.int32)
     mirrored = Label(part, np.uint8, 0, MAX)
     link = None

@@ -130,7 +130,7 @@ __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* 
     unsigned fresh = word < last ? seen[word] & ~older[word] : 0;
     if (word * 32 < begin) fresh &= ~0u << (begin & 31);
     if (fresh) older[word] |= fresh;
-    visit_bits(base, fresh, [&](const bool (&chosen)[K], const int (&node)[K]) { append_all(out, chosen, node, offsets); });
+    for_each_bit<K>(base, fresh, [&](const bool (&chosen)[K], const int (&node)[K]) { append_all(out, chosen, node, offsets); });
   }
 }
 
@@ -213,8 +213,7 @@ __device__ inline int count_levels(i64 proxies, const i64* offsets, const int* h
   u64 best = 0;
   for (i64 i = thread_id(); i < proxies; i += num_threads())
     if (hops[i] >= 0 && offsets[i] < offsets[i + 1]) best = max(best, (u64)hops[i] + 1);
-  best = largest_of_warp(best);
-  if (lane_id() == 0 && best > peek(most)) atomicMax(most, best);
+  keep_highest(most, best);
   queues.barrier();
   return (int)peek(most);
 }
@@ -511,8 +510,7 @@ __device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned
         best = max(best, FAR_AHEAD - (u64)hops[mirror[k]]);
       });
     });
-    best = largest_of_warp(best);
-    if (lane_id() == 0 && best > peek(below)) atomicMax(below, best);
+    keep_highest(below, best);
     ranks.meet(value);
     bool came = ranks.template take<K>([&](int p, i64 at, const bool (&came)[K], const int (&entry)[K]) {
       bool lower[K];
@@ -537,12 +535,6 @@ __device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned
   count_levels(ranks.proxies.masters, graph.offsets, hops, below, queues);
   ranks.meet(value);
   return (int)ranks.most(0, value);
-}
-
-template <class T>
-__device__ inline void exchange(T& a, T& b) {
-  T old = a;
-  a = b, b = old;
 }
 
 // Hops from ``source``, -1 where there is no path, and parents likewise, if wanted: alone, the lowest on a shortest path; but in a
@@ -658,7 +650,7 @@ __device__ inline void search_levels(Ranks& ranks, const u64* index, const int* 
         masters = sum_of_warp(masters);
         if (lane_id() == 0 && masters) atomicAdd(counter, masters);
       }
-      if (way == PULLED) exchange(bits.seen, bits.next), exchange(bits.seen_of, bits.next_of);
+      if (way == PULLED) swap(bits.seen, bits.next), swap(bits.seen_of, bits.next_of);
     }
     if constexpr (!Ranks::ALONE)
       for (int p = 0; way == SWEPT && p < ranks.peers.ranks; p++) to_masters += 4 * bit_words(ranks.proxies.mirrors_of(p));

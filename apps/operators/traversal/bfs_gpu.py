@@ -7,7 +7,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import FRONTIER, blocks_for, make_queue, queue_of, require_countable, threads_for
+from cusp.apps.operators.frontier_gpu import FRONTIER, blocks_for, queue_for, queue_of, require_countable, threads_for
 from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
@@ -86,7 +86,7 @@ def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
-    queue, among_peers = make_queue(part), sync.peers is not None
+    queue, among_peers = queue_for(part, part.offsets), sync.peers is not None
     push = among_peers and not sync.plan.src.empty
     blocks = 2 if push else blocks_for(part)
     ahead = among_peers and blocks == 1

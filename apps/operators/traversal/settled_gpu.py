@@ -9,7 +9,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import make_queue
+from cusp.apps.operators.frontier_gpu import queue_for
 from cusp.kernels.arrays import total
 from cusp.kernels.cuda import c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
@@ -41,7 +41,7 @@ class SettledPaths:
     BUCKET_SCALE = 1.0
 
     def __init__(self, part: Partition, sync: Sync, way: str, dtype: np.dtype, by_weight: tuple[Any, Any]) -> None:
-        size, bytes_, queue = part.num_proxies, dtype.itemsize, make_queue(part)
+        size, bytes_, queue = part.num_proxies, dtype.itemsize, queue_for(part, part.offsets)
         arrays = [] if way == "whole" else [bytes_ * size]
         self._link = Link(part, sync, queue.progress, arrays, lambda size: [2 * 4 * size, 2 * bytes_ * size])
         self._kernel = self._link.load(SORTED, "settle_and_pull", 2, **_types(dtype, by_weight))
@@ -80,7 +80,7 @@ class SettledSteps:
     BUCKET_SCALE = 2.0
 
     def __init__(self, part: Partition, dtype: np.dtype, by_weight: tuple[Any, Any]) -> None:
-        self._part, self._queue, self._dtype = part, make_queue(part), dtype
+        self._part, self._queue, self._dtype = part, queue_for(part, part.offsets), dtype
         self._rows = struct(part.num_proxies, part.offsets, *by_weight)
         self._kernels = load(SORTED, **_types(dtype, by_weight))
         self._threads = min(max(part.num_proxies, 1), many_threads())
@@ -119,7 +119,7 @@ class SettledSteps:
             sums.counters, sums.address,
         )  # fmt: skip
         edges, below = sums.read()
-        bits = np.array([far]).view(f"i{far.itemsize}")  # as keep_lowest in sssp_sorted.cuh
+        bits = np.array([far]).view(f"i{far.itemsize}")  # as open_bucket in sssp_sorted.cuh
         bits -= below
         return sync.total(edges)[0], sync.lowest(bits.view(self._dtype)[0].item(), self._dtype)
 

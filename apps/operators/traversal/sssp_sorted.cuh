@@ -3,13 +3,6 @@
 #include "cusp/apps/operators/frontier.cuh"
 #include "gluon/kernels/link.cuh"
 
-// *most = how far the lowest ``value`` of all warps is below ``far``; 0, with which published sums begin, if none is. The whole warp
-// calls it.
-__device__ inline void keep_lowest(u64* most, VALUE value, VALUE far) {
-  u64 below = (u64)(far - least_of_warp(value));
-  if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
-}
-
 // Candidates for the targets of edges: ``far`` where the sum would not stay below it. K loads are under way at once.
 struct Candidates {
   int target[K];
@@ -55,13 +48,7 @@ extern "C" __global__ void weight_asymmetry(i64 rows, const i64* gids, const i64
 __device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALUE length) {
   i64 step = 8;
   for (; begin + step < end && (VALUE)weights[begin + step - 1] < length; step *= 2) begin += step;
-  end = min(end, begin + step);
-  while (begin < end) {
-    i64 middle = (begin + end) / 2;
-    if ((VALUE)weights[middle] < length) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
+  return first_where(begin, min(end, begin + step), [&](i64 place) { return (VALUE)weights[place] >= length; });
 }
 
 // As append, for the threads of a block at once: one atomic for all of them. The whole block calls it.
@@ -69,7 +56,7 @@ __device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
   __shared__ u64 of_warp[32];
   if (!__syncthreads_or(end > begin)) return;
   unsigned warp = threadIdx.x / 32;
-  u64 own = end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0, upto = scan_of_warp(own);
+  u64 own = entry_of(begin, end), upto = scan_of_warp(own);
   if (lane_id() == 31) of_warp[warp] = upto;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -83,7 +70,7 @@ __device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
   }
   __syncthreads();
   u64 at = of_warp[warp] + upto - own;
-  if (end > begin) write_entry(queue, queue_nodes(at), node, queue_edges(at), begin);
+  if (own) write_entry(queue, at, node, begin);
 }
 
 // The edges of a rank; each row is sorted by weight.
@@ -119,7 +106,7 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
     unsigned bits = left_rows > 0 ? fallen[place] : 0;
     if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
     if (bits) fallen[place] &= ~bits;
-    for_each_bit<K>(bits, [&](const bool (&fell)[K], int (&lid)[K]) {
+    for_each_bit<K>(0, bits, [&](const bool (&fell)[K], int (&lid)[K]) {
       VALUE value[K];
       i64 begin[K], end[K];
       each_k([&](int k) { lid[k] = (int)((base + lid[k] / 32 * warps) * 32 + lid[k] % 32); });
@@ -343,7 +330,7 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
   for (u64 settled = 0; buckets < until.buckets && low < far && (i64)settled < until.enough; buckets++) {
     VALUE high = far - low > width ? low + width : far;
     sum = sums.next();
-    keep_lowest(sum, append_windows(queues.next(step), low, high, far, rows, values), far);
+    keep_highest(sum, (u64)(far - append_windows(queues.next(step), low, high, far, rows, values)));
     ranks.meet(value);
     low = far - (VALUE)ranks.most(0, value);  // where nothing is before; ``far`` if nobody has a candidate
     if ((i64)settled < until.enough / RARE) nearest = low;
@@ -382,10 +369,11 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
 // settles its part of it, the values that fell are synchronised, and it is settled again where values came, until none
 // does. All totals are 0 before a bucket is opened or those that are not settled are queued.
 
-// Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and what append_windows finds next.
+// Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and how far what append_windows finds next
+// is below ``far``.
 extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values, Queues queues,
                                        u64* sums, u64* host) {
-  keep_lowest(&sums[1], append_windows(queues.of_step(0), low, high, far, rows, values), far);
+  keep_highest(&sums[1], (u64)(far - append_windows(queues.of_step(0), low, high, far, rows, values)));
   add_up(&sums[0], settled_edges(low, rows, values));
   publish(sums, 2, host);
 }

@@ -4,12 +4,7 @@
 
 // First of the entries begin to end - 1 of an ascending list that is not below ``value``, or end.
 __device__ inline i64 lower_bound(const int* list, i64 begin, i64 end, int value) {
-  while (begin < end) {
-    i64 middle = (begin + end) / 2;
-    if (list[middle] < value) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
+  return first_where(begin, end, [&](i64 place) { return list[place] >= value; });
 }
 
 __device__ inline bool contains(const int* list, i64 begin, i64 end, int value) {

@@ -24,13 +24,9 @@ extern "C" __global__ void remove_triangles(i64 turn, const PLACE* places, const
     int high = highs[pair], low = lows[pair];
     i64 entry = table.offsets[rows[pair]] + edge - begins[pair], first = own.offsets[high], last = own.offsets[high + 1];
     int node = table.targets[entry];
-    for (i64 end = last; first < end;) {
-      i64 middle = (first + end) / 2;
-      if (own.targets[middle] < node) first = middle + 1;
-      else end = middle;
-    }
-    if (first == last || own.targets[first] != node) return;
-    int to_high = own.edges[first], to_low = table.edges[entry];
+    i64 place = first_where(first, last, [&](i64 place) { return own.targets[place] >= node; });
+    if (place == last || own.targets[place] != node) return;
+    int to_high = own.edges[place], to_low = table.edges[entry];
     i64 high_ends = own.removed[to_high], low_ends = table.removed[to_low];
     if (high_ends < turn || low_ends < turn) return;
     if (low_ends > turn && (high_ends > turn || places[node] < places[low])) lose_one(table, to_low);
