@@ -243,13 +243,12 @@ def _extract(  # type: ignore[no-untyped-def]
     at = begin + position_words(mode, count, lids.size)
     item = at * 8 // values.itemsize + entry
     few = mode == OFFSETS
-    looks = few or with_values or reset  # at each that was updated
     low, high = (0, members.size) if few else (low >> 6, (high + 63) >> 6)
     for word in range(low, high if count else low):
         bits = own[word] & members[word] if few else _bits_of(lids[64 * word : 64 * word + 64], first, own)
         if mode == BITSET:
             words[begin + word] = bits
-        while bits and looks:
+        while bits:
             bit = word * 64 + first_bit(bits)
             bits &= bits - np.uint64(1)
             lid = first * 64 + bit if few else lids[bit]
