@@ -34,7 +34,9 @@ __device__ inline void append_all(Queue queue, const int (&node)[SIZE], const i6
   u64 entry[SIZE], own = 0;
   each_k<SIZE>([&](int k) { entry[k] = entry_of(begin[k], end[k]), own += entry[k]; });
   if (!__any_sync(FULL, own > 0)) return;
-  u64 at = take_some(queue.counter, own);
+  u64 upto = scan_of_warp(own), at = 0;
+  if (lane_id() == 31) at = atomicAdd(queue.counter, upto);
+  at = __shfl_sync(FULL, at, 31) + upto - own;
   each_k<SIZE>([&](int k) {
     if (entry[k]) write_entry(queue, at, node[k], begin[k]);
     at += entry[k];

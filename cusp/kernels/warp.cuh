@@ -131,22 +131,17 @@ __device__ inline void for_each_bit(i64 word, unsigned bits, Visit visit) {
   }
 }
 
-// Every lane takes ``own`` consecutive places of what ``counter`` counts; returns the first. One atomic does for a warp, all of
-// which calls this.
-__device__ inline u64 take_some(u64* counter, u64 own) {
-  u64 upto = scan_of_warp(own), at = 0;
-  if (lane_id() == 31) at = atomicAdd(counter, upto);
-  return __shfl_sync(FULL, at, 31) + upto - own;
-}
-
-// The same of one place for each of the lane's SIZE things that is chosen: calls take(place, k) for it.
+// Every lane takes consecutive places of what ``counter`` counts, one for each of its SIZE things that is chosen, and calls
+// take(place, k) for it. One atomic does for a warp, all of which calls this.
 template <int SIZE, class Take>
 __device__ inline void take_places(u64* counter, const bool (&chosen)[SIZE], Take take) {
   u64 own = 0;
 #pragma unroll
   for (int k = 0; k < SIZE; k++) own += chosen[k];
   if (!__any_sync(FULL, own > 0)) return;
-  u64 at = take_some(counter, own);
+  u64 upto = scan_of_warp(own), at = 0;
+  if (lane_id() == 31) at = atomicAdd(counter, upto);
+  at = __shfl_sync(FULL, at, 31) + upto - own;
 #pragma unroll
   for (int k = 0; k < SIZE; k++)
     if (chosen[k]) take((i64)at++, k);

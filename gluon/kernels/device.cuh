@@ -130,8 +130,11 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
     for (int k = 0; k < EACH; k++)
       if (lane_id() == 0) slots[k * WARPS + warp] = __popc(chosen.bits[k]);
     __syncthreads();
-    if (warp == 0)  // EACH * WARPS is 32
-      slots[lane_id()] = (i64)take_some((u64*)&taken[number * ranks + rank], (u64)slots[lane_id()]);
+    if (warp == 0) {  // EACH * WARPS is 32
+      i64 own = slots[lane_id()], upto = scan_of_warp(own), at = 0;
+      if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[number * ranks + rank], (u64)upto);
+      slots[lane_id()] = __shfl_sync(FULL, at, 31) + upto - own;
+    }
     __syncthreads();
   }
 #pragma unroll
