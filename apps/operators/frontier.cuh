@@ -18,45 +18,59 @@ constexpr int EDGE_BITS = 34;
 __device__ inline i64 queue_nodes(u64 counter) { return (i64)(counter >> EDGE_BITS); }
 __device__ inline i64 queue_edges(u64 counter) { return (i64)(counter & ((1ull << EDGE_BITS) - 1)); }
 
-// What a node adds to the counter, and where it goes if that was ``at`` before.
-__device__ inline u64 entry_of(i64 begin, i64 end) { return end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0; }
-__device__ inline void write_entry(Queue queue, u64 at, int node, i64 begin) {
-  i64 slot = queue_nodes(at), start = queue_edges(at);
+__device__ inline void write_entry(Queue queue, i64 slot, int node, i64 start, i64 begin) {
   queue.nodes[slot] = node;
   queue.starts[slot] = start;
   queue.shifts[slot] = begin - start;
 }
 
-// Every lane appends SIZE nodes with their edges, as far as there are any: one atomic for all of them, since atomics on one
+// Every lane appends a node with its edges from ``begin`` to ``end``, if there are any. The whole warp calls it.
+__device__ inline void append(Queue queue, int node, i64 begin, i64 end) {
+  unsigned mask = __ballot_sync(FULL, end > begin);
+  if (mask == 0) return;
+  i64 upto = scan_of_warp(end - begin);
+  i64 all = __shfl_sync(FULL, upto, 31);
+  u64 old = 0;
+  if (lane_id() == 0) old = atomicAdd(queue.counter, (u64)__popc(mask) << EDGE_BITS | (u64)all);
+  old = __shfl_sync(FULL, old, 0);
+  if (end > begin)
+    write_entry(queue, queue_nodes(old) + __popc(mask & below_lane()), node, queue_edges(old) + upto - (end - begin), begin);
+}
+
+// Lanes with ``chosen`` append their node with all its out-edges.
+__device__ inline void append(Queue queue, bool chosen, int node, const i64* offsets) {
+  i64 begin = 0, end = 0;
+  if (chosen) begin = offsets[node], end = offsets[node + 1];
+  append(queue, node, begin, end);
+}
+
+// Every lane appends K nodes with their edges, as far as there are any: one atomic for all of them, since atomics on one
 // address follow each other (2 ns each). The whole warp calls it.
-template <int SIZE>
-__device__ inline void append_all(Queue queue, const int (&node)[SIZE], const i64 (&begin)[SIZE], const i64 (&end)[SIZE]) {
-  u64 entry[SIZE], own = 0;
-  each_k<SIZE>([&](int k) { entry[k] = entry_of(begin[k], end[k]), own += entry[k]; });
+__device__ inline void append_all(Queue queue, const int (&node)[K], const i64 (&begin)[K], const i64 (&end)[K]) {
+  u64 entry[K], own = 0;
+  each_k([&](int k) {
+    entry[k] = end[k] > begin[k] ? 1ull << EDGE_BITS | (u64)(end[k] - begin[k]) : 0;
+    own += entry[k];
+  });
   if (!__any_sync(FULL, own > 0)) return;
   u64 upto = scan_of_warp(own), at = 0;
   if (lane_id() == 31) at = atomicAdd(queue.counter, upto);
   at = __shfl_sync(FULL, at, 31) + upto - own;
-  each_k<SIZE>([&](int k) {
-    if (entry[k]) write_entry(queue, at, node[k], begin[k]);
+  each_k([&](int k) {
+    if (entry[k]) write_entry(queue, queue_nodes(at), node[k], queue_edges(at), begin[k]);
     at += entry[k];
   });
 }
 
-// Every lane appends those of its nodes that are chosen, with all their out-edges.
-template <class Out, int SIZE>
-__device__ inline void append_all(Out queue, const bool (&chosen)[SIZE], const int (&node)[SIZE], const i64* offsets) {
-  i64 begin[SIZE], end[SIZE];
-  each_k<SIZE>([&](int k) {
+// Every lane appends those of its K nodes that are chosen, with all their out-edges.
+template <class Out>
+__device__ inline void append_all(Out queue, const bool (&chosen)[K], const int (&node)[K], const i64* offsets) {
+  i64 begin[K], end[K];
+  each_k([&](int k) {
     begin[k] = chosen[k] ? offsets[node[k]] : 0;
     end[k] = chosen[k] ? offsets[node[k] + 1] : 0;
   });
   append_all(queue, node, begin, end);
-}
-__device__ inline void append(Queue queue, bool chosen, int node, const i64* offsets) {
-  const bool choice[1] = {chosen};
-  const int nodes[1] = {node};
-  append_all(queue, choice, nodes, offsets);
 }
 
 // Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier per

@@ -56,7 +56,7 @@ __device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
   __shared__ u64 of_warp[32];
   if (!__syncthreads_or(end > begin)) return;
   unsigned warp = threadIdx.x / 32;
-  u64 own = entry_of(begin, end), upto = scan_of_warp(own);
+  u64 own = end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0, upto = scan_of_warp(own);
   if (lane_id() == 31) of_warp[warp] = upto;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -70,7 +70,7 @@ __device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
   }
   __syncthreads();
   u64 at = of_warp[warp] + upto - own;
-  if (own) write_entry(queue, at, node, begin);
+  if (end > begin) write_entry(queue, queue_nodes(at), node, queue_edges(at), begin);
 }
 
 // The edges of a rank; each row is sorted by weight.
