@@ -79,10 +79,12 @@ def _edges_per_node(header: GraphHeader) -> float:
 
 
 def write_tiny_graph(path: str, header: GraphHeader) -> None:
-    """A ring, a hub, a path that leads from ``FAR_NODE`` to it, and far links, with the types of the real graph.
+    """A ring, a hub, a path that leads from ``FAR_NODE`` to it, far links, and a pair that is apart; the types are the
+    real graph's.
 
-    A traversal from there meets small and large frontiers. There are so many far links that it has about as many edges
-    per node as the real graph, on which some choices of an algorithm depend.
+    A traversal from there meets small and large frontiers, and components of several ranks a small one. There are so
+    many far links that it has about as many edges per node as the real graph, on which some choices of an algorithm
+    depend.
     """
     node = np.arange(NODES - TAIL)
     ring = np.stack([node, (node + 1) % node.size])
@@ -91,6 +93,8 @@ def write_tiny_graph(path: str, header: GraphHeader) -> None:
     wanted = _edges_per_node(header) * NODES / (2 if header.symmetric else 1)
     far = np.concatenate([[node, node * step % node.size] for step in range(37, 37 + MOST_EDGES)], axis=1)
     pairs = np.concatenate([pairs, far[:, : max(math.ceil(wanted) - pairs.shape[1], 0)]], axis=1)
+    apart = [[1], [NODES - TAIL - 1]]  # on the first rank and on the last
+    pairs = np.concatenate([pairs[:, ~np.isin(pairs, apart).any(axis=0)], apart], axis=1)
     pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs
     sources, targets = pairs[:, np.lexsort(pairs[::-1])]
     with h5py.File(path, "w", locking="best-effort") as file:

@@ -193,8 +193,7 @@ extern "C" __global__ void find_inside(i64 size, const int* large, const int* pa
     inside[lid] = parents[lid] == root;
     if (inside[lid]) most = max(most, ~(u64)values[lid]);
   }
-  most = largest_of_warp(most);
-  if (lane_id() == 0 && most > peek(&sums[0])) atomicMax(&sums[0], most);
+  keep_highest(&sums[0], most);
   publish(sums, 1, host);
 }
 
