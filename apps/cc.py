@@ -28,7 +28,7 @@ from gluon.mail.post import both_ways, until_quiet
 FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
 RARE = 16  # a tree with less than one in so many nodes is not left out
 INSIDE = -1  # stands for the label of a large tree
-PATIENCE = 8  # rounds until trees also ask for lower labels by name
+PATIENCE = 9  # rounds until trees also ask for lower labels by name
 
 
 class Shared(NamedTuple):
@@ -111,10 +111,10 @@ def _names_as_edges(part: Partition, sync: Sync, former: Former) -> tuple[Any, A
 class Rounds:
     """Unites trees of different ranks by labels: each tree carries the smallest global id that it knows of.
 
-    Large trees of ranks that share nodes begin with one label. A sync lowers the label of a proxy, and so that of its
-    tree, until nothing changes. The rounds grow with the distance between trees, not between nodes; on one rank there
-    are none. Where trees are far apart, they also look up the current label of the node that is their label: then the
-    rounds grow with the logarithm of the distance.
+    In the first round, large trees of ranks that share nodes get one label. Then a sync lowers the label of a proxy,
+    and so that of its tree, until nothing changes. The rounds grow with the distance between trees, not between nodes.
+    Where trees are far apart, they also look up the current label of the node that is their label: then the rounds grow
+    with the logarithm of the distance.
     """
 
     def __init__(self, part: Partition, sync: Sync, shared: Shared) -> None:
@@ -136,17 +136,17 @@ class Rounds:
 
     def _agree(self, parents: Any) -> int:
         """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds."""
-        label, sync, lowered, rounds = self.label, self.sync, None, 0
+        label, sync, lowered, rounds = self.label, self.sync, None, 1
         self.shortcut = None
         self._name_large(parents)
+        sync.end_round()
         while True:
             if rounds == PATIENCE:  # roots of trees with nodes that other ranks have too: their components may go on
                 everyone = label.device.full(parents.size, 1, parents.dtype)
                 roots, _ = self.ops.take_members(parents, everyone, self.shared.lids)
                 self.shortcut = Shortcut(label, roots, sync)
             self._lower(parents, lowered)
-            own = label.device.count_bits(label.updated & self.shared.bits, parents.size)
-            changed = sync.total(int(own))
+            changed = sync.total(int(label.device.count_bits(label.updated & self.shared.bits, parents.size)))
             if changed == (0,):
                 return rounds
             sync.reduce(label, write="any")
@@ -170,17 +170,18 @@ class Rounds:
         """
         part, label, comm = self.part, self.label, self.sync.comm
         inside, lowest = self.ops.large_tree(parents, label.values)
-        label.updated[:] = _bits_of(inside, part.device)
+        label.updated[:] = _bits_of(inside, label.device)
         self.sync.broadcast(label, read="any", implied=INSIDE)
         label.swap_updated()
         where, values = label.device.xp.where, label.values
         mirrors = [slice(*span) for span in pairwise(part.mirror_starts.tolist())]
-        shared = [total((values[some] == INSIDE) & inside[some]) for some in mirrors]
+        told = [values[some] == INSIDE for some in mirrors]
+        shared = [total(bits & inside[some]) for bits, some in zip(told, mirrors)]
         names = _lowest_joined(comm.allgather((lowest, np.flatnonzero(shared))))
         masters, own = slice(0, part.num_masters), names[part.rank]
         values[masters] = mapped(lambda value, of: where(of, own, value), values[masters], inside[masters])
-        for some, name in zip(mirrors, names):
-            values[some] = where(values[some] == INSIDE, name, values[some])
+        for bits, some, name in zip(told, mirrors, names):
+            values[some] = where(bits, name, values[some])
 
     def _wrong_ranks(self, left_out: Any) -> int:
         """Ranks, as bits, that left out another component than the first of those that left out any."""
@@ -257,15 +258,14 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     lists, marks = sync.plan.lists("any"), device.xp.zeros(-(-part.num_proxies // 64) * 64, bool)
     for own in (*lists.mirrors, *lists.masters):
         marks[own] = True
-    bits = _bits_of(marks, part.device)
+    bits = _bits_of(marks, device)
     lids = device.take_bits(bits.copy(), part.num_proxies)
     return Shared(lids, bits, UNITING.prepare(part, sync))
 
 
-def _bits_of(marks: Any, device: str) -> Any:
+def _bits_of(marks: Any, device: Any) -> Any:
     """The bits of proxies, from one bool for each, up to a multiple of 64."""
-    xp, dtype = backend(Device, device).xp, backend(Device, device).no_bits(1).dtype
-    return xp.packbits(marks, bitorder="little").view(dtype)
+    return device.xp.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
 
 
 def _lowest_joined(found: list[tuple[int, np.ndarray]]) -> list[int]:
