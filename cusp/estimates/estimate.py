@@ -1,6 +1,7 @@
 """The quality of a partition, for any number of parts, without moving any edge."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.split import bounds_of_parts
 from cusp.kernels import build_cpu as build
+from cusp.kernels.arrays import total
 from cusp.kernels.bits import GOLDEN, popcount
 from cusp.neighbors import Neighbors
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
@@ -88,10 +90,13 @@ def _count(
     count_parts(out_bits, in_bits, masters.of_slice[own], counts, shared)
     counts[0] = build.count_owners(masters.of_slice, parts)
     counts[4] = build.count_owners(owners, parts)
+    starts_of_parts = edges.indptr[np.clip(prop.bounds - prop.first_node, 0, rows)]
+    moved = sum(total(owners[begin:end] != part) for part, (begin, end) in enumerate(pairwise(starts_of_parts)))
     masters_of, counted, in_, out, held = comm.allreduce(counts)
     proxies = masters_of + one_in * counted
     mirrors = one_in * comm.allreduce(shared)
-    quality = Quality(masters_of, proxies, held, mirrors, one_in * in_, one_in * out, edges.num_nodes)
+    roles = one_in * in_, one_in * out
+    quality = Quality(masters_of, proxies, held, mirrors, *roles, edges.num_nodes, comm.allreduce(moved))
     return Estimate(quality, comm.allreduce(cut))
 
 

@@ -26,6 +26,8 @@ class Quality:
         Mirrors with in-edges, which are reduced after a push, and with out-edges, which get broadcasts.
     num_nodes : int
         Of the graph.
+    moved_edges : int
+        Edges that another part than their own has read, as estimated.
     """
 
     masters: np.ndarray
@@ -35,6 +37,7 @@ class Quality:
     mirrors_in: np.ndarray
     mirrors_out: np.ndarray
     num_nodes: int
+    moved_edges: int = 0
 
     @property
     def replication(self) -> float:

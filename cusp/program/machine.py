@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from cusp.errors import InputError, shortened
 from cusp.estimates.cost import GPU_CORES, LINKED, Cluster, Demand, predict
-from cusp.estimates.dry_run import peak
+from cusp.estimates.dry_run import least_peak_mb, peak_mb
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import num_bytes
@@ -68,7 +68,7 @@ def figures_of(
     hosts = machine.cluster(parts)
     predicted = predict(quality, algorithm, hosts, demand)
     memory = quality.memory_mb(header.weight_bytes)
-    host_mb = -(-parts // hosts.number) * peak(header, parts, memory)
+    host_mb = -(-parts // hosts.number) * peak_mb(header, quality)
     cost = hosts.number * predicted.seconds
     return {
         "parts": parts, "hosts": hosts.number, "replication": quality.replication,
@@ -102,8 +102,8 @@ def hosts_needed(row: dict[str, Any], header: GraphHeader, machine: Machine) -> 
 
     None if no number has: every rank needs the program, and bits for all nodes.
     """
-    of_each = peak(header, math.inf, (header.num_nodes // 4) / 1e6)
-    divided = row["parts"] * (peak(header, row["parts"], row["memory_mb"]) - of_each)
+    of_each = least_peak_mb(header)
+    divided = row["parts"] * (row["host_mb"] / -(-row["parts"] // row["hosts"]) - of_each)
     left = machine.memory / 1e6 / machine.ranks - of_each
     return math.ceil(divided / left / machine.ranks) if left > 0 else None
 
