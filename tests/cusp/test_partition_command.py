@@ -34,12 +34,15 @@ def test_estimate_is_what_is_built(comm, shared_tmp, name, policy):
     graph = graphs.HARD[name]()
     path = graphs.write(shared_tmp / "g.h5", graph)
     policy = load_policy(policy, threshold=3)
-    found = estimate(read_slice(path, comm), policy, SIZE, "edges", comm)
+    edges = read_slice(path, comm)
+    found = estimate(edges, policy, SIZE, "edges", comm)
     part = partition_graph(path, policy, comm)
     built = measure_quality(part, comm)
     for field in ("masters", "proxies", "edges", "partners", "mirrors_in", "mirrors_out"):
         assert np.array_equal(getattr(found.quality, field), getattr(built, field)), field
     assert found.quality.summary() == built.summary()
+    readers = np.searchsorted(edges.bounds, parts.edges_of(part)[0], side="right") - 1
+    assert found.quality.moved_edges == comm.allreduce(np.count_nonzero(readers != comm.rank))
     master_of = parts.gather(part, np.full(part.num_masters, comm.rank))
     assert found.cut_edges == np.count_nonzero(master_of[graph.sources] != master_of[graph.targets])
 
@@ -56,6 +59,8 @@ def test_more_parts_than_ranks(comm, shared_tmp, policy, num_parts):
     alone = estimate(read_slice(path, ranks.MPI.COMM_SELF), policy, num_parts, "edges", ranks.MPI.COMM_SELF)
     assert found.quality.summary() == alone.quality.summary()
     assert found.cut_edges == alone.cut_edges
+    assert found.quality.moved_edges == alone.quality.moved_edges
+    assert (found.quality.moved_edges == 0) == (policy.name == "oec" or num_parts == 1)
     assert found.quality.edges.sum() == graph.num_edges
     assert found.quality.masters.sum() == graph.num_nodes
 
