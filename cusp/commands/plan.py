@@ -46,6 +46,7 @@ COLUMNS = (
     Column("replication", "replication", 12, "{:.2f}".format),
     Column("predicted_ms", "ms", 9, digits),
     Column("work_ms", "work", 9, digits),
+    Column("rounds_ms", "rounds", 9, digits),
     Column("exchange_ms", "exchange", 9, digits),
     Column("network_ms", "network", 9, digits),
     Column("memory_mb", "MB/part", 9, digits),

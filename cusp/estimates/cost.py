@@ -2,9 +2,10 @@
 
 A part looks at its edges and its proxies, then sends what changed to the parts that share the nodes, as in the BSP
 model (Valiant, 1990): work, plus bytes over the rate of the link, plus a latency for each partner, of whatever has
-the most. It is the time in which every label changes once: in PageRank an iteration, in a search all of it. So it
-ranks policies; how often labels change hardly depends on the policy. A run that was measured tells of others by what
-its work takes beside the usual.
+the most, plus what a round takes on ranks that have hardly anything to do. It is the time in which every label changes
+once: in PageRank an iteration, in others a run, as on graphs of few rounds. So it ranks policies; how often labels
+change hardly depends on the policy. A run that was measured tells of others by its rounds and bytes, and by what its
+work and rounds take beside the usual.
 """
 
 from dataclasses import dataclass
@@ -21,24 +22,29 @@ from cusp.runtime.files import from_json, is_number, read_input
 class Demand(NamedTuple):
     """What an algorithm costs until every label has changed once.
 
-    Nanoseconds of one thread for an edge and a proxy; bytes that a mirror's label is sent with; rounds that it takes.
+    Nanoseconds of one thread for an edge and a proxy; those of a round whatever a part has; bytes that a mirror's label
+    is sent with; rounds that it takes.
     """
 
     edge_ns: float
     proxy_ns: float
+    round_ns: float
     label_bytes: float
     rounds: float
 
 
-# As fitted to runs on 16 cores (benchmarks/pays.jsonl). Of a search, few labels are sent: most mirrors change alone.
+# As fitted to runs of RMAT graphs, a road map and a lattice on 2 to 8 ranks of one thread, on hosts and on one
+# (benchmarks/hosts.jsonl, 11434961 and later; sssp by pays.jsonl, too). Searches and components skip most edges of an
+# RMAT graph, and send few labels: most mirrors change alone. In each round, ranks go on by themselves for some time.
 DEMANDS = {
-    "bfs": Demand(0.3, 4.0, 0.5, 8),
-    "sssp": Demand(2.5, 15.0, 8.0, 4),
-    "cc": Demand(0.3, 12.0, 8.0, 3),
-    "pagerank": Demand(2.2, 10.0, 8.0, 1),
+    "bfs": Demand(0.05, 7.0, 650e3, 0.4, 8),
+    "sssp": Demand(2.5, 15.0, 400e3, 8.0, 4),
+    "cc": Demand(0.05, 28.0, 1150e3, 2.0, 2),
+    "pagerank": Demand(1.7, 1.7, 340e3, 8.0, 1),
 }
 USUAL = "pagerank"  # stands for algorithms that are not here
-BYTE_NS = 1.0  # nanoseconds of one thread for each byte of a mirror
+BYTE_NS = 1.3  # nanoseconds of one thread for each byte of a mirror
+GPU_ROUND = 15  # times as short is a round of a GPU with hardly anything to do
 SHARED, LINKED, PEERS = 2e-6, 10e-6, 15e-6  # seconds for each partner: ranks of one host; over TCP; GPUs of one host
 THREADS = 0.6  # a rank with so many threads does as much as threads ** THREADS ranks of one; not on a GPU
 GPU_CORES = 300  # an H200 does as much as so many threads of these CPUs (PageRank of kron24)
@@ -73,9 +79,10 @@ class Cluster:
 
 
 class Prediction(NamedTuple):
-    """Predicted seconds: looking at edges and nodes, exchanging labels in memory, and over the network."""
+    """Predicted seconds: looking at edges and nodes, rounds, exchanging labels in memory, and over the network."""
 
     work: float
+    rounds: float
     exchange: float
     network: float
 
@@ -112,6 +119,7 @@ def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | N
         return float(max((nanoseconds / speed).max(), of_cores.max())) / 1e9
 
     work = slowest(quality.edges * demand.edge_ns + quality.proxies * demand.proxy_ns)
+    rounds = demand.rounds * demand.round_ns / 1e9 / (GPU_ROUND if hosts.gpus else 1)
     exchange = network = 0.0
     of_mirrors = np.maximum(quality.mirrors.sum(axis=1), 1)
     for sent in (quality.mirrors_in, quality.mirrors_out):
@@ -125,11 +133,11 @@ def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | N
         np.fill_diagonal(between_hosts, 0)
         busiest = max(between_hosts.sum(axis=0).max(), between_hosts.sum(axis=1).max())
         network += float(busiest) * demand.label_bytes / hosts.link
-    return Prediction(work, exchange, network)
+    return Prediction(work, rounds, exchange, network)
 
 
 class Run(NamedTuple):
-    """Ranks, rounds, bytes sent for each mirror, if any were, and the seconds of its work over those that are usual."""
+    """Ranks, rounds, bytes sent for each mirror, if any were; seconds of work and rounds over those that are usual."""
 
     ranks: int
     rounds: float
@@ -141,7 +149,8 @@ class Run(NamedTuple):
         usual = DEMANDS[algorithm]
         every = self.rounds if usual.rounds == 1 else 1
         sent = every * usual.label_bytes if self.label_bytes is None else self.label_bytes
-        return Demand(self.work * every * usual.edge_ns, self.work * every * usual.proxy_ns, sent, self.rounds)
+        edge_ns, proxy_ns = self.work * every * usual.edge_ns, self.work * every * usual.proxy_ns
+        return Demand(edge_ns, proxy_ns, self.work * usual.round_ns, sent, self.rounds)
 
 
 def read_run(path: str, algorithm: str, device: str) -> Run:
@@ -184,14 +193,17 @@ def _check(where: str, found: dict[str, Any], numbers: dict[str, float]) -> None
 
 
 def _told(algorithm: str, content: dict[str, Any], trial: dict[str, float]) -> Run:
-    """Compare the time of a run with that which is predicted for its ranks on one host; what remains is its work."""
+    """Compare the time of a run with that which is predicted for its ranks on one host.
+
+    What its exchanges leave is of work and rounds.
+    """
     most, parts, gpus = content["mb_a_round"], content["parts"], content["trials"][0]["device"] == "gpu"
     label_bytes = LABEL_BYTES * trial["mb_sent"] / most if most and trial["mb_sent"] else None
     usual = Run(parts, trial["rounds"], label_bytes, 1.0)
     hosts = Cluster(1, parts * (GPU_CORES if gpus else int(trial["threads"])), float("inf"), gpus)
     predicted = predict(_quality(content, trial), algorithm, hosts, usual.demand(algorithm))
     work = max(trial["seconds"] - predicted.exchange, trial["seconds"] / 2)
-    return usual._replace(work=work / predicted.work)
+    return usual._replace(work=work / (predicted.work + predicted.rounds))
 
 
 def _quality(content: dict[str, Any], trial: dict[str, float]) -> Quality:

@@ -108,8 +108,9 @@ def _peak(header: GraphHeader, parts: float, edges: Any, proxies: Any, moves: bo
     """
     weight = header.weight_bytes
     of_edges = header.num_edges / parts * (header.index_dtype.itemsize + weight) + edges * (TARGET_BYTES + weight)
-    of_nodes = header.num_nodes * (8 / parts + 1 / 4) + proxies * NODE_BYTES
-    return (0.93 * of_edges + 2.37 * of_nodes) / 1e6 + PROGRAM_MB + MOVING_MB * moves
+    of_nodes = header.num_nodes * 8 / parts + proxies * NODE_BYTES
+    bits = header.num_nodes // 4
+    return (0.93 * of_edges + 2.37 * of_nodes + 1.1 * bits) / 1e6 + PROGRAM_MB + MOVING_MB * moves
 
 
 def fraction_within(header: GraphHeader, limit: float) -> float:

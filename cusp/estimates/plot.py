@@ -37,7 +37,7 @@ PANELS = (
     Panel("memory_mb", "memory", "MB of the largest part", 0, digits),
 )
 BESIDE: dict[str, Any] = {"xytext": (8, -4), "textcoords": "offset points", "fontsize": 9, "color": BEST}
-TIMES = ("predicted_ms", "work_ms", "exchange_ms", "network_ms")
+TIMES = ("predicted_ms", "work_ms", "rounds_ms", "exchange_ms", "network_ms")
 
 
 def check_plot(path: str, comm: Intracomm, option: str = "--plot") -> None:

@@ -14,7 +14,7 @@ from cusp.apps.bfs import APP as BFS
 from cusp.apps.graph500.__main__ import main as graph500
 from cusp.apps.harness import main as run_app
 from cusp.errors import OptionError, PolicyError
-from cusp.estimates.cost import THREADS, Cluster, predict
+from cusp.estimates.cost import THREADS, Cluster, Prediction, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import read_slice
@@ -147,7 +147,7 @@ def test_compare_for(comm, shared_tmp, skewed, capfd):
         listed = [line.split()[0] for line in out.splitlines() if line.startswith(("oec", "dbh", "cvc"))]
         assert listed == [row["policy"] for row in sorted(rows, key=lambda row: row["predicted_ms"])]
         for row in rows:
-            assert row["predicted_ms"] == pytest.approx(row["work_ms"] + row["exchange_ms"] + row["network_ms"])
+            assert row["predicted_ms"] == pytest.approx(sum(row[f"{part}_ms"] for part in Prediction._fields))
             assert row["network_ms"] > row["exchange_ms"] and row["hosts"] == 4
 
 

@@ -15,7 +15,7 @@ from cusp.apps.harness import main as run_app
 from cusp.apps.pagerank import APP as PAGERANK
 from cusp.commands import plan
 from cusp.errors import InputError, OptionError
-from cusp.estimates.cost import DEMANDS, GPU_CORES, THREADS, Cluster, predict, read_run
+from cusp.estimates.cost import DEMANDS, GPU_CORES, THREADS, Cluster, Prediction, predict, read_run
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import read_header
 from cusp.program.compare import numbers_of_parts
@@ -104,13 +104,14 @@ def test_a_machine_sets_latency_between_hosts_only():
 
 
 def test_a_graph_several_times_as_large():
-    """Everything but the partners; so time is that many times as long, but for the latency."""
+    """Everything but the partners; so time is that many times as long, but for latency and rounds."""
     small, large = even(8), even(8).times(1000)
     assert np.array_equal(large.partners, small.partners) and large.replication == small.replication
     assert large.num_nodes == 1000 * small.num_nodes and large.edges.sum() == 1000 * small.edges.sum()
     once = replace(MACHINE, latency=0.0).cluster(8)
-    times = predict(large, "sssp", once).seconds / predict(small, "sssp", once).seconds
-    assert times == pytest.approx(1000)
+    much, little = (predict(quality, "sssp", once) for quality in (large, small))
+    assert much.rounds == little.rounds > 0
+    assert (much.seconds - much.rounds) / (little.seconds - little.rounds) == pytest.approx(1000)
     assert large.memory_mb() == pytest.approx(1000 * small.memory_mb())
 
 
@@ -155,8 +156,11 @@ def test_what_a_run_tells(tmp_path):
     pairs = 250 * (1 - np.eye(2))
     same = Quality(np.full(2, 500), np.full(2, 750), np.full(2, 500_000), pairs, np.full(2, 125), np.full(2, 125), 1000)
     assert predict(same, "pagerank", Cluster(1, 8, 1e9), demand).seconds == pytest.approx(0.02, rel=1e-3)
-    wider = read_run(write_run(tmp_path / "wide.json", {"threads": 8}), "pagerank", "cpu")
-    assert wider.work / run.work == pytest.approx(2**THREADS, rel=0.05)  # in the same time
+    wider = read_run(write_run(tmp_path / "wide.json", {"threads": 8}), "pagerank", "cpu").demand("pagerank")
+    for threads, told in ((4, demand), (8, wider)):  # in the same time: with more threads there is more work
+        assert predict(same, "pagerank", Cluster(1, 2 * threads, 1e9), told).seconds == pytest.approx(0.02, rel=1e-3)
+    of_edges, of_rounds = (getattr(wider, part) / getattr(demand, part) for part in ("edge_ns", "round_ns"))
+    assert 1.2 < of_edges < 2**THREADS and of_rounds == pytest.approx(of_edges)
     search = read_run(write_run(tmp_path / "bfs.json", {"mb_sent": 0.0}, app="bfs"), "bfs", "cpu").demand("bfs")
     assert search.label_bytes == DEMANDS["bfs"].label_bytes and search.rounds == 10
 
@@ -197,7 +201,7 @@ def test_a_plan(comm, shared_tmp, graph, capfd):
         some = [row["hosts"] * row["host_mb"] for row in rows if row["policy"] == policy]
         assert some == sorted(some)
     for row in best(rows):
-        assert row["predicted_ms"] == pytest.approx(row["work_ms"] + row["exchange_ms"] + row["network_ms"])
+        assert row["predicted_ms"] == pytest.approx(sum(row[f"{part}_ms"] for part in Prediction._fields))
         assert row["host_seconds"] == pytest.approx(row["hosts"] * row["predicted_ms"] / 1e3)
     compared = str(shared_tmp / "compared.json")
     cusp(comm, ["compare", graph, *words[:2], "--ranks", "8", "--for", "cc", "--hosts", "8", "--json", compared])

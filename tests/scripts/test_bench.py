@@ -257,7 +257,7 @@ def test_hosts(monkeypatch, tmp_path, capsys):
     few = "--hosts 2 --rates 1gbit --policies cvc --apps bfs,cc --trials 1 --sources 1".split()
     run(monkeypatch, "hosts", "--data", tmp_path, "--rows", rows, "--graphs", "kron8", *few)
     found = {(row["transport"], row["app"]): row for row in read_rows(rows)}
-    assert found.keys() == {(transport, app) for transport in ("mpi", "hosts") for app in ("bfs", "cc")}
+    assert found.keys() == {(transport, app) for transport in ("mpi", "hosts") for app in ("partition", "bfs", "cc")}
     assert all(row["hosts"] == 2 and row["ranks"] == 4 and row["cpu_ms"] > 0 for row in found.values())
     for app in ("bfs", "cc"):
         assert found["hosts", app]["answers"] == found["mpi", app]["answers"]
