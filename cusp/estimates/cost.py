@@ -103,8 +103,8 @@ class Prediction(NamedTuple):
 def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | None = None) -> Prediction:
     """How long an algorithm takes on a partition until all labels have changed once; or a run with its own demand.
 
-    Hosts with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
-    in-edges travel to the master, then the master's to mirrors with out-edges: each of the two is an exchange.
+    Hosts with more parts than cores work for as long as their cores need for all of them. One part has no rounds.
+    Labels of mirrors with in-edges travel to the master, then the master's to mirrors with out-edges: two exchanges.
     """
     demand = demand or DEMANDS.get(algorithm, DEMANDS[USUAL])
     partner_s = hosts.latency if hosts.number > 1 else PEERS if hosts.gpus else SHARED
@@ -119,7 +119,7 @@ def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | N
         return float(max((nanoseconds / speed).max(), of_cores.max())) / 1e9
 
     work = slowest(quality.edges * demand.edge_ns + quality.proxies * demand.proxy_ns)
-    rounds = demand.rounds * demand.round_ns / 1e9 / (GPU_ROUND if hosts.gpus else 1)
+    rounds = (parts > 1) * demand.rounds * demand.round_ns / 1e9 / (GPU_ROUND if hosts.gpus else 1)
     exchange = network = 0.0
     of_mirrors = np.maximum(quality.mirrors.sum(axis=1), 1)
     for sent in (quality.mirrors_in, quality.mirrors_out):

@@ -55,6 +55,9 @@ def test_a_round():
     paired = predict(quality(4), "pagerank", Cluster(2, 2, 1e6))
     assert paired.network == pytest.approx(4 * 10**4 * 8 / 1e6)  # two parts of a host, each to two of the other
     assert predict(quality(4), "someones", ONE_HOST) == alone
+    assert alone.rounds == predict(quality(8), "pagerank", ONE_HOST).rounds > cards.rounds > 0
+    whole = predict(quality(1), "pagerank", ONE_HOST)
+    assert whole.work > 0 and whole.rounds == whole.exchange == whole.network == 0
     assert "ms" in str(alone) and "network" not in str(alone)
 
 

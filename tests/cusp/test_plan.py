@@ -125,7 +125,7 @@ def test_what_fits_and_what_would(graph):
     assert needed and needed > 2
     enough, few = (figures_of(even(4 * hosts), header, tight, "bfs", None) for hosts in (needed, needed - 1))
     assert enough["fits"] and not few["fits"]
-    assert hosts_needed(rows[-1], header, replace(tight, memory=9 * 10**8)) is None
+    assert hosts_needed(rows[-1], header, replace(tight, memory=8 * 10**8)) is None
 
 
 def test_the_policy_that_fits_is_taken():
