@@ -103,7 +103,7 @@ def least_peak_mb(header: GraphHeader) -> float:
 def _peak(header: GraphHeader, parts: float, edges: Any, proxies: Any, moves: bool) -> Any:
     """In MB, of a rank that reads one of so many parts and holds so many edges and proxies.
 
-    As fitted to 48 partitions of four graphs, with and without weights, in 2 to 8 parts under policies without state,
+    As fitted to 47 partitions of four graphs, with and without weights, in 2 to 8 parts under policies without state,
     which took 0.95 to 1.07 times as much: nodes have more beside what remains, and what was read of edges goes early.
     """
     weight = header.weight_bytes
