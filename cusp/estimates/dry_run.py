@@ -68,8 +68,9 @@ def dry_run(
     note = ""
     if parts != comm.size and compiled.uses.history:
         note = f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
-    sizes = {"memory_mb": quality.memory_mb(header.weight_bytes), "peak_mb": peak_mb(header, quality)}
-    figures = quality.summary() | sizes
+    figures = quality.summary() | {
+        "memory_mb": quality.memory_mb(header.weight_bytes), "peak_mb": peak_mb(header, quality),
+    }  # fmt: skip
     return DryRun(parts, quality, figures, bounds_of(header, parts, shares), note, header, rank_0)
 
 
@@ -91,8 +92,8 @@ def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> di
 
 def peak_mb(header: GraphHeader, quality: Quality) -> float:
     """Most memory of a rank while its part of the graph is built, in MB: what it reads, what it makes, the program."""
-    held = quality.edges, quality.proxies
-    return float(np.max(_peak(header, quality.masters.size, *held, quality.moved_edges > 0)))
+    of_parts = _peak(header, quality.masters.size, quality.edges, quality.proxies, quality.moved_edges > 0)
+    return float(of_parts.max())
 
 
 def least_peak_mb(header: GraphHeader) -> float:

@@ -16,6 +16,7 @@ from cusp.apps.pagerank import APP as PAGERANK
 from cusp.commands import plan
 from cusp.errors import InputError, OptionError
 from cusp.estimates.cost import DEMANDS, GPU_CORES, THREADS, Cluster, Prediction, predict, read_run
+from cusp.estimates.dry_run import least_peak_mb
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import read_header
 from cusp.program.compare import numbers_of_parts
@@ -125,7 +126,10 @@ def test_what_fits_and_what_would(graph):
     assert needed and needed > 2
     enough, few = (figures_of(even(4 * hosts), header, tight, "bfs", None) for hosts in (needed, needed - 1))
     assert enough["fits"] and not few["fits"]
-    assert hosts_needed(rows[-1], header, replace(tight, memory=8 * 10**8)) is None
+    least = int(4e6 * least_peak_mb(header))  # of the four ranks of a host
+    assert 8 * 10**8 < least < 9 * 10**8
+    assert hosts_needed(rows[-1], header, replace(tight, memory=least)) is None
+    assert hosts_needed(rows[-1], header, replace(tight, memory=least + 10**7))
 
 
 def test_the_policy_that_fits_is_taken():
@@ -159,6 +163,8 @@ def test_what_a_run_tells(tmp_path):
     wider = read_run(write_run(tmp_path / "wide.json", {"threads": 8}), "pagerank", "cpu").demand("pagerank")
     for threads, told in ((4, demand), (8, wider)):  # in the same time: with more threads there is more work
         assert predict(same, "pagerank", Cluster(1, 2 * threads, 1e9), told).seconds == pytest.approx(0.02, rel=1e-3)
+    few, many = (predict(same, "pagerank", Cluster(1, cores, 1e9), wider) for cores in (8, 16))
+    assert few.work / many.work == pytest.approx(2**THREADS) and few.rounds == many.rounds
     of_edges, of_rounds = (getattr(wider, part) / getattr(demand, part) for part in ("edge_ns", "round_ns"))
     assert 1.2 < of_edges < 2**THREADS and of_rounds == pytest.approx(of_edges)
     search = read_run(write_run(tmp_path / "bfs.json", {"mb_sent": 0.0}, app="bfs"), "bfs", "cpu").demand("bfs")
